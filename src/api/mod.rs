@@ -1,0 +1,3 @@
+//! The HTTP API on the local socket.
+
+pub mod backend;

@@ -1,0 +1,1 @@
+//! Command groups, client, tables.

@@ -1,0 +1,219 @@
+//! What a manifest asks for, once valid.
+
+use std::collections::BTreeMap;
+use std::net::IpAddr;
+use std::sync::Arc;
+
+use super::names::Key;
+use super::time::Span;
+
+/// One workload as its owner declared it, defaults filled in.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Declared {
+    /// Its key.
+    pub key: Key,
+    /// The owner's labels, copied to the container when it is made.
+    pub labels: BTreeMap<String, String>,
+    /// What is to run and how.
+    pub spec: Spec,
+    /// The same as a manifest in JSON, defaults filled in: what is stored and shown.
+    pub manifest: Arc<str>,
+}
+
+/// The `spec` of a manifest. Field meanings are in `docs/manifest.md`.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Spec {
+    /// Image reference as written.
+    pub image: String,
+    /// When the registry is asked.
+    pub pull: Pull,
+    /// `None`: the image's.
+    pub entrypoint: Option<Vec<String>>,
+    /// `None`: the image's.
+    pub command: Option<Vec<String>>,
+    /// `None`: the image's.
+    pub working_dir: Option<String>,
+    /// `None`: the image's.
+    pub user: Option<String>,
+    /// Environment, beside the injected `BARGEE_` variables.
+    pub env: BTreeMap<String, String>,
+    /// Published ports.
+    pub ports: Vec<Port>,
+    /// Bind mounts and named volumes.
+    pub mounts: Vec<Mount>,
+    /// The network it is on.
+    pub network: Network,
+    /// What follows an exit.
+    pub restart: Restart,
+    /// How it is stopped.
+    pub stop: Stop,
+    /// Limits.
+    pub resources: Resources,
+    /// Log limits.
+    pub log: Log,
+}
+
+/// When the registry is asked for the image.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Pull {
+    /// When it is not on the device.
+    Missing,
+    /// Once for each new generation.
+    Always,
+    /// Never.
+    Never,
+}
+
+/// A published port.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Port {
+    /// Address on the host; `None`: all.
+    pub host_ip: Option<IpAddr>,
+    /// Port on the host; `None`: the engine picks one.
+    pub host_port: Option<u16>,
+    /// Port in the container.
+    pub container_port: u16,
+    /// TCP or UDP.
+    pub protocol: Protocol,
+}
+
+/// Transport of a port.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum Protocol {
+    /// TCP.
+    Tcp,
+    /// UDP.
+    Udp,
+}
+
+impl Protocol {
+    /// As engines and manifests write it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Tcp => "tcp",
+            Self::Udp => "udp",
+        }
+    }
+}
+
+/// Something mounted into the container.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub struct Mount {
+    /// Where it comes from.
+    pub source: MountSource,
+    /// Absolute path in the container.
+    pub target: String,
+    /// Mounted read-only.
+    pub read_only: bool,
+}
+
+/// Where a mount comes from.
+#[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
+pub enum MountSource {
+    /// A named volume, without the application's prefix.
+    Volume(String),
+    /// An absolute path of the host, which must exist before a start.
+    Host {
+        /// The path.
+        path: String,
+        /// It must also be on another file system than `/`.
+        mounted: bool,
+    },
+}
+
+/// The network of a workload.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Network {
+    /// bargee's own of the application; names resolve on it.
+    Bridge,
+    /// The host's.
+    Host,
+}
+
+/// What follows an exit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Restart {
+    /// Which exits are restarted.
+    pub policy: RestartPolicy,
+    /// First delay of the backoff.
+    pub delay: Span,
+    /// Longest delay of the backoff.
+    pub max_delay: Span,
+}
+
+/// Which exits are restarted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum RestartPolicy {
+    /// Any exit.
+    Always,
+    /// Exit codes other than 0.
+    OnFailure,
+    /// None.
+    Never,
+}
+
+/// How a workload is stopped.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Stop {
+    /// Signal name with `SIG`; `None`: the image's, else SIGTERM.
+    pub signal: Option<String>,
+    /// Time until SIGKILL.
+    pub grace: Span,
+}
+
+/// Limits.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Resources {
+    /// CPU time in thousandths of a core.
+    pub cpus_milli: Option<u32>,
+    /// Memory in bytes.
+    pub memory_bytes: Option<u64>,
+}
+
+/// Log limits; every container gets them.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Log {
+    /// Log driver; empty: the engine's `json-file`.
+    pub driver: String,
+    /// Size of one log file in bytes.
+    pub max_size_bytes: u64,
+    /// Log files kept.
+    pub max_files: u32,
+}
+
+impl Spec {
+    /// Host paths that must exist before a start.
+    pub fn host_paths(&self) -> impl Iterator<Item = (&str, bool)> {
+        self.mounts.iter().filter_map(|m| match &m.source {
+            MountSource::Host { path, mounted } => Some((path.as_str(), *mounted)),
+            MountSource::Volume(_) => None,
+        })
+    }
+}
+
+/// What is wrong with a manifest, and where.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Problem {
+    /// File as named by the caller.
+    pub file: String,
+    /// Line, from 1; 0: the file as a whole.
+    pub line: usize,
+    /// Path of the field, as `spec.ports[1]`; empty: the document as a whole.
+    pub field: String,
+    /// What was found and what is allowed, as one sentence.
+    pub message: String,
+}
+
+impl std::fmt::Display for Problem {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.file)?;
+        if self.line > 0 {
+            write!(f, ":{}", self.line)?;
+        }
+        if self.field.is_empty() {
+            write!(f, ": {}", self.message)
+        } else {
+            write!(f, ": {}: {}", self.field, self.message)
+        }
+    }
+}

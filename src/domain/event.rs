@@ -1,0 +1,135 @@
+//! Everything that can happen to the agent. Asks carry a number, not a channel.
+
+use std::sync::Arc;
+
+use super::declared::Declared;
+use super::effect::{CommitId, ListId, StepId};
+use super::fault::Fault;
+use super::names::{ContainerId, Source, Uid};
+use super::observed::{EngineInfo, Listed, Reading};
+use super::view::PullProgress;
+
+/// Everything that can happen.
+#[derive(Debug)]
+pub enum Event {
+    /// A deadline of the machine has passed.
+    Deadline,
+    /// Somebody asks for something.
+    Ask(AskId, Request),
+    /// A commit ended.
+    Committed(CommitId, Result<(), String>),
+    /// The event stream was opened, by an engine that says this of itself.
+    StreamUp(EngineInfo),
+    /// The event stream could not be opened, or ended.
+    StreamDown(Fault),
+    /// A line of the event stream.
+    Container(ContainerEvent),
+    /// A listing ended.
+    Listing(ListId, Result<Vec<Listed>, Fault>),
+    /// A step ended.
+    StepDone(StepId, Result<Outcome, Fault>),
+    /// A pull moves.
+    PullProgress(Arc<str>, PullProgress),
+    /// A pull ended.
+    PullDone(Arc<str>, Result<(), Fault>),
+}
+
+/// The number under which the shell keeps who asked.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct AskId(pub u64);
+
+/// What can be asked for.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Request {
+    /// Declare workloads, all or none.
+    Apply(Apply),
+    /// Change one workload.
+    Verb(Verb, Uid),
+}
+
+/// A set of declarations.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Apply {
+    /// Who declares.
+    pub source: Source,
+    /// What is declared; keys differ.
+    pub declared: Vec<Arc<Declared>>,
+    /// Fresh identities, one for each, used where the workload is new.
+    pub uids: Vec<Uid>,
+    /// Answer what would change, change nothing.
+    pub dry_run: bool,
+}
+
+/// What can be asked of one workload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Verb {
+    /// Want it running.
+    Start,
+    /// Want it stopped.
+    Stop,
+    /// Stop and start it once.
+    Restart,
+    /// Send a signal.
+    Kill(String),
+    /// Want it gone.
+    Remove,
+}
+
+impl Verb {
+    /// As it stands in tasks.
+    pub fn as_str(&self) -> &'static str {
+        match self {
+            Self::Start => "start",
+            Self::Stop => "stop",
+            Self::Restart => "restart",
+            Self::Kill(_) => "kill",
+            Self::Remove => "rm",
+        }
+    }
+}
+
+/// What happened to a container, by the engine's event stream. A hint: decisions come from a
+/// listing or an inspect.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct ContainerEvent {
+    /// The container.
+    pub id: ContainerId,
+    /// The workload named on its label.
+    pub uid: Uid,
+    /// What happened.
+    pub action: ContainerAction,
+}
+
+/// What can happen to a container that matters here.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ContainerAction {
+    /// Its process was started.
+    Started,
+    /// Its process ended.
+    Died,
+    /// The kernel killed something in it for memory.
+    OutOfMemory,
+    /// It was removed.
+    Removed,
+    /// Paused, unpaused, renamed, updated: worth a look.
+    Changed,
+}
+
+/// What a step came to.
+#[derive(Clone, PartialEq, Debug)]
+pub enum Outcome {
+    /// Inspect: it is there.
+    Found(Box<Reading>),
+    /// Inspect: it is not there.
+    NotFound,
+    /// Create: made.
+    Created(ContainerId),
+    /// Start: sent, and this was read right after it.
+    Started(Box<Reading>),
+    /// Signal: sent.
+    Signalled,
+    /// Remove: gone.
+    Removed,
+    /// Remove network: gone, or still in use by somebody and left.
+    NetworkRemoved,
+}

@@ -1,0 +1,22 @@
+//! Pure decisions: values in, values out. No clock, thread, channel, file, socket, random source or
+//! log call; a test enforces it.
+
+pub mod names;
+
+pub mod time;
+
+pub mod declared;
+
+pub mod spec_hash;
+
+pub mod fault;
+
+pub mod observed;
+
+pub mod record;
+
+pub mod view;
+
+pub mod event;
+
+pub mod effect;

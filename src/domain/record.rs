@@ -1,0 +1,182 @@
+//! The durable part of a workload: what the store keeps and a restarted agent goes on from.
+
+use std::sync::Arc;
+
+use super::declared::Declared;
+use super::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
+use super::time::Tick;
+
+/// The state a workload is wanted in.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Desired {
+    /// It runs, or has run to its end.
+    Running,
+    /// It does not run, and is kept.
+    Stopped,
+    /// It and its containers are gone.
+    Deleted,
+}
+
+impl Desired {
+    /// As it stands in the API.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Running => "running",
+            Self::Stopped => "stopped",
+            Self::Deleted => "deleted",
+        }
+    }
+
+    /// The inverse of [`Desired::as_str`].
+    pub fn parse(text: &str) -> Option<Self> {
+        [Self::Running, Self::Stopped, Self::Deleted].into_iter().find(|d| d.as_str() == text)
+    }
+}
+
+/// One row of the store.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Record {
+    /// Identity, kept over updates.
+    pub uid: Uid,
+    /// Who declared it.
+    pub source: Source,
+    /// What was declared.
+    pub declared: Arc<Declared>,
+    /// Counts up with each change of the manifest, from 1.
+    pub generation: u64,
+    /// The generation that the live container matches; 0: none yet.
+    pub observed_generation: u64,
+    /// The state it is wanted in.
+    pub desired: Desired,
+    /// Unix time in milliseconds at which it was accepted.
+    pub created_at_ms: u64,
+
+    /// The container that stands for the workload.
+    pub current: Option<Instance>,
+    /// The container being made: the first one, or the successor in an update.
+    pub next: Option<Instance>,
+    /// Containers that are to go: replaced ones, failed successors, twins.
+    pub discards: Vec<Instance>,
+    /// The update that failed; not tried again before a newer generation.
+    pub failed_update: Option<FailedUpdate>,
+
+    /// A stop that bargee asked for, recorded before it is sent.
+    pub own_stop: Option<OwnStop>,
+    /// The last exit of `current` that was judged.
+    pub last_exit: Option<Exit>,
+    /// How the next run of this workload is to be counted.
+    pub owed_start: OwedStart,
+    /// `restart` verbs accepted.
+    pub restarts_asked: u64,
+    /// `restart` verbs carried out.
+    pub restarts_done: u64,
+
+    /// Restarts after an exit, as shown.
+    pub restart_count: u64,
+    /// Tries in a row that never came to RUNNING.
+    pub failure_count: u32,
+    /// Short runs and failed starts in a row: the exponent of the backoff.
+    pub streak: u32,
+    /// Refusals as wrong in a row.
+    pub refusals: u32,
+    /// No try before this.
+    pub wait: Option<BootTick>,
+    /// Present failure, `""` if none.
+    pub error_message: String,
+    /// Last failure ever.
+    pub last_error: String,
+    /// Unix time in milliseconds of the last failure; 0: none.
+    pub last_error_at_ms: u64,
+    /// The boot under which it was last asked to run.
+    pub boot: Option<BootId>,
+}
+
+/// One container made, or to be made, for a workload. The name is reserved before the create.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Instance {
+    /// Its name on the engine.
+    pub name: InstanceName,
+    /// The engine's id, once known.
+    pub container: Option<ContainerId>,
+    /// Generation it is made from.
+    pub generation: u64,
+    /// Hash of what it is made from.
+    pub spec_hash: SpecHash,
+    /// What was last seen of it, so that a restarted agent need not inspect what still runs.
+    pub run: Option<Run>,
+}
+
+/// One run of a container, as last read.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Run {
+    /// Start by the engine's clock, unix nanoseconds.
+    pub started_at_ns: u64,
+    /// When it was first seen running.
+    pub since: BootTick,
+    /// Process id.
+    pub pid: u32,
+    /// Address on its network.
+    pub ip: Option<String>,
+    /// Ports as published.
+    pub ports: Vec<String>,
+    /// The engine's id of the image.
+    pub image_id: String,
+    /// The image's stop signal.
+    pub stop_signal: Option<String>,
+}
+
+/// A tick that is only comparable within its boot.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct BootTick {
+    /// The boot.
+    pub boot: BootId,
+    /// The tick within it.
+    pub tick: Tick,
+}
+
+/// A stop asked for by bargee.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct OwnStop {
+    /// The container that is stopped.
+    pub container: ContainerId,
+    /// The run that is stopped, by its start.
+    pub started_at_ns: u64,
+}
+
+/// How the next run of a workload is to be counted.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum OwedStart {
+    /// No restart: the first run, an update, an operator's start, an interruption.
+    #[default]
+    Uncounted,
+    /// A restart after an exit.
+    Restart,
+}
+
+/// An exit that was judged.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Exit {
+    /// The container that exited; `None` with a run that vanished before its id was known.
+    pub container: ContainerId,
+    /// The run that exited.
+    pub started_at_ns: u64,
+    /// Exit code; `None`: the container vanished.
+    pub code: Option<i32>,
+    /// The kernel killed it for memory.
+    pub oom_killed: bool,
+    /// The engine's words.
+    pub error: String,
+    /// An interruption: counts nothing, runs again.
+    pub interrupted: bool,
+}
+
+/// An update that failed.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct FailedUpdate {
+    /// The generation that failed.
+    pub generation: u64,
+    /// Why.
+    pub cause: String,
+    /// Unix time in milliseconds.
+    pub at_ms: u64,
+}

@@ -1,0 +1,75 @@
+//! Time as a value: ticks of the boot clock for every duration, wall time only for printing.
+//!
+//! The boot clock counts through suspend and is not set by NTP, so a jump from 1970 to today moves
+//! no deadline.
+
+use std::fmt;
+use std::ops::{Add, Sub};
+
+/// Milliseconds since boot.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Tick(pub u64);
+
+/// A length of time in milliseconds.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
+pub struct Span(pub u64);
+
+/// Both clocks as the shell read them at the beginning of a turn.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Now {
+    /// The boot clock, for every decision.
+    pub tick: Tick,
+    /// Unix time in milliseconds, for printing.
+    pub wall_ms: u64,
+}
+
+impl Tick {
+    /// Time from `earlier` to here; zero if `earlier` is later.
+    pub fn since(self, earlier: Tick) -> Span {
+        Span(self.0.saturating_sub(earlier.0))
+    }
+}
+
+impl Add<Span> for Tick {
+    type Output = Tick;
+    fn add(self, span: Span) -> Tick {
+        Tick(self.0.saturating_add(span.0))
+    }
+}
+
+impl Sub<Span> for Tick {
+    type Output = Tick;
+    fn sub(self, span: Span) -> Tick {
+        Tick(self.0.saturating_sub(span.0))
+    }
+}
+
+impl Span {
+    /// Whole seconds.
+    pub const fn seconds(n: u64) -> Span {
+        Span(n.saturating_mul(1_000))
+    }
+}
+
+impl fmt::Display for Span {
+    /// `850ms`, `32s`, `1.5s`: as in manifests.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.0.is_multiple_of(1_000) {
+            write!(f, "{}s", self.0 / 1_000)
+        } else {
+            write!(f, "{}ms", self.0)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arithmetic_saturates() {
+        assert_eq!(Tick(u64::MAX) + Span(1), Tick(u64::MAX));
+        assert_eq!(Tick(1) - Span(2), Tick(0));
+        assert_eq!(Tick(1).since(Tick(5)), Span(0));
+    }
+}

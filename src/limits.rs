@@ -1,0 +1,100 @@
+//! Every bound and period in one place, with compile-time checks between them.
+//!
+//! Names end in their unit: `_MS` milliseconds, `_BYTES` bytes; what has no unit is a count.
+
+// --- reconciling -------------------------------------------------------------------------------
+
+/// Every workload is held against one listing of the engine this often.
+pub const FULL_COMPARE_MS: u64 = 60_000;
+/// While the event stream is down or in doubt, and while the engine is away, it is looked at this
+/// often.
+pub const ENGINE_LOOK_MS: u64 = 5_000;
+/// A start of our own must show on the event stream within this time, else the stream is in doubt.
+pub const START_EVENT_MS: u64 = 5_000;
+/// Continuous RUNNING after which errors, the crash streak and the backoff are forgotten.
+pub const STABLE_MS: u64 = 30_000;
+/// First delay of the restart backoff when the manifest names none.
+pub const RESTART_DELAY_MS: u64 = 10_000;
+/// Longest delay of the restart backoff when the manifest names none.
+pub const RESTART_MAX_DELAY_MS: u64 = 300_000;
+/// Tries of something the engine refuses as wrong before it is left alone.
+pub const REFUSALS: u32 = 5;
+/// How often a missing mount source is looked for again.
+pub const HOST_PATH_LOOK_MS: u64 = 5_000;
+/// A container in a passing state (removing, stopping) is read again after this time.
+pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
+/// After SIGKILL was sent and the container still runs, it is sent again after this time.
+pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Time between SIGTERM and the default SIGKILL when the manifest names none.
+pub const STOP_GRACE_MS: u64 = 10_000;
+
+// --- store -------------------------------------------------------------------------------------
+
+/// Counters and observations are written at most this often; declarations at once.
+pub const ROW_WRITE_MS: u64 = 5_000;
+
+// --- asks, tasks and streams -------------------------------------------------------------------
+
+/// Accepted verbs that are not settled yet; one more is answered 429.
+pub const TASK_QUEUE: usize = 100;
+/// Settled tasks that can still be asked for.
+pub const TASKS_KEPT: usize = 200;
+/// Declarations that wait for the store; one more is answered 429.
+pub const ASK_QUEUE: usize = 100;
+/// Transitions kept for `GET /v1/events`.
+pub const TRANSITIONS_KEPT: usize = 1_024;
+/// Longest a request waits for the monitor and the store before it is answered 504.
+pub const ASK_MS: u64 = 30_000;
+/// Log and event streams open at once.
+pub const STREAMS: usize = 16;
+/// Size of a request body.
+pub const BODY_BYTES: usize = 1 << 20;
+/// Threads that answer requests.
+pub const API_THREADS: usize = 4;
+
+// --- manifests ---------------------------------------------------------------------------------
+
+/// Nesting of a manifest.
+pub const MANIFEST_DEPTH: usize = 32;
+/// YAML nodes in one file, aliases counted each time they are used.
+pub const MANIFEST_NODES: usize = 50_000;
+/// Errors reported of one apply; the rest is counted.
+pub const MANIFEST_ERRORS: usize = 20;
+/// Workloads on one device.
+pub const WORKLOADS: usize = 10_000;
+
+// --- engine ------------------------------------------------------------------------------------
+
+/// Connecting to the engine's socket.
+pub const ENGINE_CONNECT_MS: u64 = 5_000;
+/// Ping, list, inspect: calls that only read.
+pub const ENGINE_READ_MS: u64 = 15_000;
+/// Create, start, kill, remove: calls that may wait for a slow disk.
+pub const ENGINE_WRITE_MS: u64 = 120_000;
+/// A pull without a byte for this long is given up.
+pub const PULL_STALL_MS: u64 = 60_000;
+/// Progress of a pull is told at most this often.
+pub const PULL_PROGRESS_MS: u64 = 500;
+/// Size of a reply that is read whole (a list of a thousand containers is about 1.5 MB).
+pub const ENGINE_REPLY_BYTES: u64 = 64 << 20;
+/// Length of one line of an engine stream.
+pub const ENGINE_LINE_BYTES: usize = 1 << 20;
+
+// --- threads -----------------------------------------------------------------------------------
+
+/// Workers that carry out steps, when the config names no other number.
+pub const WORKERS: usize = 4;
+/// Pulls at a time.
+pub const PULLERS: usize = 2;
+/// Events waiting for the monitor.
+pub const INBOX: usize = 4_096;
+/// The whole stop of the agent, workloads left running.
+pub const STOP_MS: u64 = 4_000;
+/// CPU and memory of running workloads are read this often.
+pub const STATS_MS: u64 = 10_000;
+
+const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
+const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
+const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
+const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");
