@@ -88,6 +88,12 @@ pub const WORKERS: usize = 4;
 pub const PULLERS: usize = 2;
 /// Events waiting for the monitor.
 pub const INBOX: usize = 4_096;
+/// Mails the monitor takes in before it hands out what they led to.
+pub const TURN_MAILS: usize = 256;
+/// A turn of the monitor that took this long is logged.
+pub const TURN_WARN_MS: u64 = 100;
+/// At a stop, steps in flight may take this long to end.
+pub const FINISH_MS: u64 = 2_000;
 /// The whole stop of the agent, workloads left running.
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
@@ -97,4 +103,5 @@ const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
+const _: () = assert!(FINISH_MS < STOP_MS);
 const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");

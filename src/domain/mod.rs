@@ -23,6 +23,8 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+pub mod judge;
+
 pub mod plan;
 
 pub mod show;

@@ -90,18 +90,23 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
 }
 
 fn plan_discard(w: &Workload, now: Tick) -> Decision {
-    if w.record.discards.is_empty() || w.discard_deadline.is_some_and(|at| at > now) {
+    if w.record.discards.is_empty() {
+        return Decision::Nothing;
+    }
+    let waiting = w.discard_deadline.is_some_and(|at| at > now);
+    if waiting && !w.discard_error.is_empty() {
         return Decision::Nothing;
     }
     if w.must_look(Slot::Discard) {
         return Decision::Inspect(Slot::Discard);
     }
     let running = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Running);
-    // A twin gets its grace before it is removed by force.
-    if running && w.discard_deadline.is_none() {
-        return Decision::Stop(Slot::Discard);
+    match w.discard_deadline {
+        // A twin gets its grace before it is removed by force.
+        None if running => Decision::Stop(Slot::Discard),
+        Some(_) if running && waiting => Decision::Nothing,
+        _ => Decision::Remove,
     }
-    Decision::Remove
 }
 
 fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {

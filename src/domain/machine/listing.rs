@@ -72,7 +72,13 @@ impl Machine {
                 None => {}
             }
         }
-        self.engine.unclaimed = unclaimed;
+        let before = std::mem::replace(&mut self.engine.unclaimed, unclaimed);
+        for key in before.keys() {
+            // A workload may wait for it to be out of the way.
+            if let Some(uid) = self.by_key.get(key).cloned() {
+                self.mark(&uid);
+            }
+        }
         mine
     }
 

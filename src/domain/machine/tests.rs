@@ -1,1 +1,0 @@
-//! Tests of the machine with a made-up clock.
