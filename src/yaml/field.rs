@@ -154,6 +154,7 @@ impl Shape {
         let allowed = self.keys.join(", ");
         match nearest(key, known()) {
             Some(meant) => format!("is unknown; did you mean {meant}? Allowed are {allowed}"),
+            None if allowed.is_empty() => "is unknown; nothing is allowed here".to_owned(),
             None => format!("is unknown; allowed are {allowed}"),
         }
     }

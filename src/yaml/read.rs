@@ -225,7 +225,8 @@ impl<'f> Reader<'f> {
     }
 
     fn key(&mut self, scalar: &Scalar, line: usize) -> Result<(), Stop> {
-        if scalar.is_null() {
+        // `null` is a fine name of a variable.
+        if !scalar.quoted && matches!(scalar.text.as_str(), "" | "~") {
             return self.stop(line, "a key must be text, found nothing");
         }
         if scalar.text == "<<" && !scalar.quoted {

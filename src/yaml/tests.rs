@@ -99,7 +99,6 @@ fn what_is_not_yaml_is_refused_with_its_line() {
         ),
         ("a: 1\n b: 2\n", "2: : is not valid YAML: mapping values are not allowed in this context"),
         ("a: 1\n\0\n", "2: : has a NUL character; this is not a text file"),
-        ("a: \u{1}\n", "1: : is not valid YAML: found unprintable character"),
     ];
     for (text, flaw) in cases {
         refuses(text, &[flaw]);
@@ -149,7 +148,7 @@ fn repeats_are_counted_before_they_are_made() {
         bomb += &format!("a{i}: &a{i} [{}]\n", vec![item; 9].join(", "));
     }
     refuses(&bomb, &["5: a4[5]: has more than 50000 values, repeats counted"]);
-    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(600_000), vec!["*a"; 9].join(", "));
+    let long = format!("a: &a {}\nb: [{}]\n", "x".repeat(600_000), ["*a"; 9].join(", "));
     refuses(&long, &["2: b[0]: has more than 1048576 bytes, repeats counted"]);
 }
 
@@ -206,7 +205,8 @@ proptest! {
 
     #[test]
     fn arbitrary_yaml_never_panics(
-        text in "([-?:,\\[\\]{}#&*!|>'\"%@`~<= \n\r\t]|a|b1|---|\\.\\.\\.|: |- |\\? |&a |\\*a |\u{feff}|\\\\u){0,60}"
+        text in "([-?:,\\[\\]{}#&*!|>'\"%@`~<= \n\r\t]|a|b1|---|\\.\\.\\.|: |- |\\? |&a |\\*a \
+                |\u{feff}|\\\\u){0,60}"
     ) {
         let mut flaws = Flaws::default();
         for node in read(&text, Bounds::FILE, &mut flaws) {
