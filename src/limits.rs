@@ -95,6 +95,11 @@ pub const ENGINE_REPLY_BYTES: u64 = 64 << 20;
 /// Length of one line of an engine stream.
 pub const ENGINE_LINE_BYTES: usize = 1 << 20;
 
+/// Path of a Unix socket: what the kernel takes, less the final NUL.
+pub const SOCKET_PATH_BYTES: usize = 107;
+/// Length of the name of a device.
+pub const NODE_BYTES: usize = 128;
+
 // --- threads -----------------------------------------------------------------------------------
 
 /// Workers that carry out steps, when the config names no other number.

@@ -114,6 +114,15 @@ impl Flaws {
     }
 }
 
+impl Flaw {
+    /// The flaw as one line that begins with `file`.
+    pub fn located(&self, file: &impl std::fmt::Display) -> String {
+        let line = if self.line > 0 { format!(":{}", self.line) } else { String::new() };
+        let field = if self.field.is_empty() { "" } else { ": " };
+        format!("{file}{line}{field}{}: {}", self.field, self.message)
+    }
+}
+
 impl Scalar {
     /// Whether it stands for nothing: left empty, `~` or `null`.
     pub fn is_null(&self) -> bool {
@@ -155,7 +164,7 @@ pub fn read(text: &str, bounds: Bounds, flaws: &mut Flaws) -> Vec<Rc<Node>> {
 pub fn text(bytes: Vec<u8>, bytes_max: usize) -> Result<String, Flaw> {
     let whole = |message| Flaw { line: 0, field: String::new(), message };
     if bytes.len() > bytes_max {
-        return Err(whole(too_long(bytes.len(), bytes_max)));
+        return Err(whole(too_long(bytes_max)));
     }
     String::from_utf8(bytes).map_err(|error| {
         let end = error.utf8_error().valid_up_to();
@@ -164,6 +173,6 @@ pub fn text(bytes: Vec<u8>, bytes_max: usize) -> Result<String, Flaw> {
     })
 }
 
-fn too_long(bytes: usize, bytes_max: usize) -> String {
-    format!("has {bytes} bytes; at most {bytes_max} are read")
+fn too_long(bytes_max: usize) -> String {
+    format!("has more than {bytes_max} bytes")
 }

@@ -103,7 +103,7 @@ impl<'f> Reader<'f> {
     /// What can be refused before the parser sees it.
     fn check_text(&mut self, text: &str) -> Result<(), Stop> {
         if text.len() > self.bounds.bytes {
-            return self.stop(0, too_long(text.len(), self.bounds.bytes));
+            return self.stop(0, too_long(self.bounds.bytes));
         }
         if let Some(at) = text.find('\0') {
             let line = text[..at].bytes().filter(|byte| *byte == b'\n').count() + 1;
