@@ -12,6 +12,8 @@ pub mod field;
 
 pub mod nearest;
 
+mod json;
+
 mod read;
 
 #[cfg(test)]
@@ -154,7 +156,9 @@ pub fn shown(text: &str) -> String {
 /// The documents of a file; those without content are left out. What is wrong is added to `flaws`;
 /// after a flaw that ends the reading, the documents before it are still given.
 pub fn read(text: &str, bounds: Bounds, flaws: &mut Flaws) -> Vec<Rc<Node>> {
-    read::Reader::new(bounds, flaws).documents(text)
+    // Beyond the bound a text is refused unseen.
+    let text = if text.len() > bounds.bytes { text.into() } else { json::joined(text) };
+    read::Reader::new(bounds, flaws).documents(&text)
 }
 
 /// The text of a file's bytes.

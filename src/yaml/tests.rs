@@ -43,6 +43,7 @@ fn trees_keep_text_order_and_lines() {
     gives("a: 8080:80\nb: 1.10\nc: ~\nd:\n", &["{a@1: 8080:80 b@2: 1.10 c@3: ~ d@4: }"]);
     gives("{\"a\": [1, true, null], \"b\": {}}", &["{a@1: [1 true null] b@1: {}}"]);
     gives("a: |\n  x\n  y\nb: z\n", &["{a@1: \"x\\ny\\n\" b@4: z}"]);
+    gives("[\"\\ud83d\\ude00\"]", &["[\"😀\"]"]);
     gives("true: 1\n8: 2\n", &["{true@1: 1 8@2: 2}"]);
 }
 
@@ -176,7 +177,7 @@ fn repeated_pieces_do_not_add_up() {
     for piece in [
         "a", " ", "\n", "\t", "- ", "-\n", "a: ", "a:\n ", "'", "\"", "\\", "#", "|\n", ">\n ",
         "a b ", "\"\\\n", "--- ", "---\n", "...\n", "%", "%a\n", "<", "@", "`", "\r", "\u{feff}",
-        "a\n\n", "- -\n", "'' ", "x: 'y\n", "ä", "\u{85}", "\u{2028}",
+        "a\n\n", "- -\n", "'' ", "{\\ud", "x: 'y\n", "ä", "\u{85}", "\u{2028}",
     ] {
         let text = piece.repeat(BODY_BYTES / piece.len());
         let mut flaws = Flaws::default();
