@@ -7,6 +7,8 @@ pub mod limits;
 
 pub mod domain;
 
+pub mod yaml;
+
 pub mod manifest;
 
 // pub mod engine;

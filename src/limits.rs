@@ -58,8 +58,23 @@ pub const API_THREADS: usize = 4;
 pub const MANIFEST_DEPTH: usize = 32;
 /// YAML nodes in one file, aliases counted each time they are used.
 pub const MANIFEST_NODES: usize = 50_000;
+/// Characters of one file that YAML may take for a token of their own. A document in braces is cut
+/// into tokens as a whole before its first node is known, so the nodes alone do not bound memory.
+/// A file within `MANIFEST_NODES` needs at most two for each node; the rest is for quoted text.
+pub const MANIFEST_INDICATORS: usize = 4 * MANIFEST_NODES;
 /// Errors reported of one apply; the rest is counted.
 pub const MANIFEST_ERRORS: usize = 20;
+/// Length of an environment name, a label key or a volume name in a manifest.
+pub const MANIFEST_NAME_BYTES: usize = 128;
+/// Longest duration that a manifest may name.
+pub const MANIFEST_SPAN_MS: u64 = 24 * 3_600_000;
+/// Shortest `restart.delay`: a delay of nothing is a busy loop.
+pub const RESTART_DELAY_MIN_MS: u64 = 100;
+/// Log files kept of one workload.
+pub const LOG_FILES: u32 = 100;
+/// Size of a manifest in the store. It was within the bounds above before its defaults were filled
+/// in and its text was escaped, which is at most six bytes for one.
+pub const STORED_MANIFEST_BYTES: usize = 8 * BODY_BYTES;
 /// Workloads on one device.
 pub const WORKLOADS: usize = 10_000;
 
@@ -80,10 +95,17 @@ pub const ENGINE_REPLY_BYTES: u64 = 64 << 20;
 /// Length of one line of an engine stream.
 pub const ENGINE_LINE_BYTES: usize = 1 << 20;
 
+/// Path of a Unix socket: what the kernel takes, less the final NUL.
+pub const SOCKET_PATH_BYTES: usize = 107;
+/// Length of the name of a device.
+pub const NODE_BYTES: usize = 128;
+
 // --- threads -----------------------------------------------------------------------------------
 
 /// Workers that carry out steps, when the config names no other number.
 pub const WORKERS: usize = 4;
+/// Workers that a config may ask for.
+pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
 pub const PULLERS: usize = 2;
 /// Events waiting for the monitor.
@@ -100,6 +122,13 @@ pub const STOP_MS: u64 = 4_000;
 pub const STATS_MS: u64 = 10_000;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
+const _: () =
+    assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
+const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
+// YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
+const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
+const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
