@@ -223,11 +223,11 @@ impl Workload {
 
     /// The start of `id` that shows on the event stream is our own, and read already.
     pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind) {
-            if self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id) {
-                self.start_shown = true;
-                return true;
-            }
+        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
+            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
+        {
+            self.start_shown = true;
+            return true;
         }
         self.start_expected.take_if(|(expected, _)| expected == id).is_some()
     }
@@ -299,11 +299,11 @@ impl Workload {
     pub fn read(&mut self, slot: Slot, reading: Reading, context: Context) {
         self.unknowns = 0;
         self.retry_at = None;
-        if let Some(instance) = self.instance_mut(slot) {
-            if instance.container.as_ref() != Some(&reading.id) {
-                instance.container = Some(reading.id.clone());
-                self.dirty = true;
-            }
+        if let Some(instance) = self.instance_mut(slot)
+            && instance.container.as_ref() != Some(&reading.id)
+        {
+            instance.container = Some(reading.id.clone());
+            self.dirty = true;
         }
         let phase = reading.phase.clone();
         let code = reading.exit_code;

@@ -122,14 +122,14 @@ fn running(w: &Workload) -> Shown {
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
     let generation = w.record.generation;
-    if let Some(failed) = &w.record.failed_update {
-        if failed.generation == generation {
-            let info = format!(
-                "generation {generation} failed and the version before it runs: {}",
-                failed.cause
-            );
-            return shown(State::RunningOk, RuntimeState::Running, info);
-        }
+    if let Some(failed) = &w.record.failed_update
+        && failed.generation == generation
+    {
+        let info = format!(
+            "generation {generation} failed and the version before it runs: {}",
+            failed.cause
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
     }
     if w.needs_update() {
         let info = format!("update to generation {generation}: {}", doing(w));

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use super::Machine;
 use super::commits::Purpose;
-use super::{Machine, PullState};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
 use crate::domain::lifecycle::{Flight, FlightKind, Hold, Slot};
@@ -96,7 +96,7 @@ impl Machine {
         w.pulling = true;
         let image: Arc<str> = w.record.declared.spec.image.as_str().into();
         let is_new = !self.pulls.contains_key(&image);
-        let pull = self.pulls.entry(image.clone()).or_insert_with(PullState::default);
+        let pull = self.pulls.entry(image.clone()).or_default();
         pull.waiting.insert(uid.clone());
         if is_new {
             self.out.push(Effect::Pull(image));

@@ -54,13 +54,13 @@ impl Machine {
     fn drop_step(&mut self, uid: &Uid, step: StepId) {
         self.steps.remove(&step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
-        if let Some(w) = self.workloads.get_mut(uid) {
-            if w.step.as_ref().is_some_and(|flight| flight.step == step) {
-                w.step = None;
-                w.stop_deadline = None;
-                w.dirty = true;
-                w.retry_at = Some(retry_at);
-            }
+        if let Some(w) = self.workloads.get_mut(uid)
+            && w.step.as_ref().is_some_and(|flight| flight.step == step)
+        {
+            w.step = None;
+            w.stop_deadline = None;
+            w.dirty = true;
+            w.retry_at = Some(retry_at);
         }
         self.mark(uid);
     }

@@ -133,12 +133,13 @@ impl Machine {
             (matches, line.phase == Phase::Running, line.tags.generation)
         });
         let free = w.record.current.is_none() && w.record.next.is_none();
-        if free && w.record.desired != Desired::Deleted {
-            if let Some(best) = strays.pop() {
-                w.record.current = Some(instance_of(best));
-                w.set_seen(Slot::Current, Seen::Unknown);
-                w.dirty = true;
-            }
+        if free
+            && w.record.desired != Desired::Deleted
+            && let Some(best) = strays.pop()
+        {
+            w.record.current = Some(instance_of(best));
+            w.set_seen(Slot::Current, Seen::Unknown);
+            w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
         for twin in strays {

@@ -261,7 +261,11 @@ impl World {
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
-                Ok(self.signal(id)).map(|()| Outcome::Signalled)
+                {
+                    self.signal(id);
+                    Ok(())
+                }
+                .map(|()| Outcome::Signalled)
             }
             Op::Remove(name) => {
                 self.calls.push("remove".to_owned());

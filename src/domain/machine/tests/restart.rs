@@ -176,7 +176,7 @@ fn after_a_reboot_all_runs_at_once_and_nothing_is_counted() {
     let world = world.restart_agent("boot-2");
     for name in ["web", "cut", "looping"] {
         assert_eq!(world.state(name), State::RunningOk, "{name}");
-        assert_eq!(world.view(name).last_error.contains("255"), false, "{name}");
+        assert!(!world.view(name).last_error.contains("255"), "{name}");
     }
     assert_eq!(world.state("done"), State::SucceededOk);
     assert_eq!(world.view("web").restart_count, 0);
