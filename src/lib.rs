@@ -9,7 +9,7 @@ pub mod domain;
 
 pub mod manifest;
 
-// pub mod engine;
+pub mod engine;
 
 pub mod store;
 

@@ -149,7 +149,11 @@ impl Engine {
     ///
     /// # Errors
     /// `NoContainer` and those of the connection.
-    pub fn logs(&self, id: &ContainerId, options: LogOptions) -> Result<Box<dyn Read + Send>, Fault> {
+    pub fn logs(
+        &self,
+        id: &ContainerId,
+        options: LogOptions,
+    ) -> Result<Box<dyn Read + Send>, Fault> {
         match self {
             Self::Docker(docker) => docker.logs(id, options),
         }

@@ -1,1 +1,3 @@
 //! The operating system: clock, threads, signals, files.
+
+pub mod unix_http;
