@@ -241,3 +241,151 @@ fn receive(socket: &UnixStream, room: &mut [u8]) -> nix::Result<usize> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use std::io::Write;
+    use std::os::unix::net::UnixListener;
+    use std::thread;
+
+    use nix::sys::socket::Backlog;
+
+    use super::*;
+    use crate::os::scripted::{Scripted, Then, answer, begin_chunks, chunk, until_closed};
+
+    const SHORT: Duration = Duration::from_millis(100);
+    const LONG: Duration = Duration::from_secs(60);
+
+    fn get(agent: &Agent, wait: Duration) -> Result<(u16, String), Error> {
+        let request = agent.get("http://host/x").config().timeout_global(Some(wait)).build();
+        let mut response = request.call()?;
+        Ok((response.status().as_u16(), response.body_mut().read_to_string()?))
+    }
+
+    #[test]
+    fn statuses_are_answers_and_one_connection_serves_all() {
+        let server = Scripted::new(|_, stream| answer(stream, 404, "gone"));
+        let agent = agent(&server.socket(), LONG);
+        for _ in 0..5 {
+            assert_eq!(get(&agent, LONG).unwrap(), (404, "gone".into()));
+        }
+        assert_eq!((server.connections(), server.heard().len()), (1, 5));
+    }
+
+    #[test]
+    fn a_redirect_is_not_followed() {
+        let server = Scripted::new(|_, stream| {
+            let head = "HTTP/1.1 302 X\r\nLocation: /y\r\nContent-Length: 0\r\n\r\n";
+            stream.write_all(head.as_bytes()).unwrap();
+            Then::Keep
+        });
+        assert_eq!(get(&agent(&server.socket(), LONG), LONG).unwrap().0, 302);
+        assert_eq!(server.heard(), ["GET /x"]);
+    }
+
+    #[test]
+    fn a_connection_that_the_server_closed_is_not_used_again() {
+        let server = Scripted::new(|_, stream| {
+            answer(stream, 200, "");
+            Then::Close
+        });
+        let agent = agent(&server.socket(), LONG);
+        // The end of a connection may come later than the answer, and then spoils one request.
+        let answered = (0..100).filter(|_| get(&agent, LONG).is_ok()).count();
+        assert!(answered >= 50, "{answered}");
+        assert_eq!(server.connections(), server.heard().len());
+    }
+
+    #[test]
+    fn an_early_answer_to_a_large_body_is_read() {
+        let server = Scripted::new(|_, stream| {
+            answer(stream, 413, "too large");
+            Then::Close
+        });
+        let body = vec![0; 8 << 20];
+        let mut response =
+            agent(&server.socket(), LONG).post("http://host/x").send(&body[..]).unwrap();
+        assert_eq!(response.status(), 413);
+        assert_eq!(response.body_mut().read_to_string().unwrap(), "too large");
+    }
+
+    #[test]
+    fn absent_and_deserted_sockets_are_told_apart() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let agent = agent(&socket, LONG);
+        let failure = || classify(&get(&agent, LONG).unwrap_err());
+        assert_eq!(failure(), Failure::NoSocket);
+        drop(UnixListener::bind(&socket).unwrap());
+        assert_eq!(failure(), Failure::Refused);
+        let denied = Error::Io(io::Error::from(Errno::EACCES));
+        assert_eq!(classify(&denied), Failure::NoPermission);
+    }
+
+    #[test]
+    fn a_full_backlog_does_not_hold_a_connect() {
+        let directory = tempfile::tempdir().unwrap();
+        let socket = directory.path().join("s");
+        let kind = SockType::Stream;
+        let fd = socket::socket(AddressFamily::Unix, kind, SockFlag::empty(), None).unwrap();
+        socket::bind(fd.as_raw_fd(), &UnixAddr::new(&socket).unwrap()).unwrap();
+        socket::listen(&fd, Backlog::new(1).unwrap()).unwrap();
+        let mut waiting = Vec::new();
+        let error = loop {
+            match connect(&socket, Some(SHORT)) {
+                Ok(stream) => waiting.push(stream),
+                Err(error) => break error,
+            }
+        };
+        assert_eq!(classify(&error), Failure::ConnectTimeout);
+        let error = get(&agent(&socket, SHORT), LONG).unwrap_err();
+        assert_eq!(classify(&error), Failure::ConnectTimeout);
+    }
+
+    #[test]
+    fn silence_ends_in_a_timeout_and_loss_does_not() {
+        let silent = Scripted::new(|_, stream| until_closed(stream));
+        let error = get(&agent(&silent.socket(), LONG), SHORT).unwrap_err();
+        assert_eq!(classify(&error), Failure::Timeout);
+        let gone = Scripted::new(|_, _| Then::Close);
+        let error = get(&agent(&gone.socket(), LONG), LONG).unwrap_err();
+        assert_eq!(classify(&error), Failure::Lost);
+    }
+
+    #[test]
+    fn what_is_no_answer_is_told_apart() {
+        let other = Scripted::new(|_, stream| {
+            stream.write_all(b"220 mail.example ESMTP\r\n\r\n").unwrap();
+            Then::Close
+        });
+        let error = get(&agent(&other.socket(), LONG), LONG).unwrap_err();
+        assert_eq!(classify(&error), Failure::Protocol);
+        let endless = Scripted::new(|_, stream| {
+            let _ = stream.write_all(b"HTTP/1.1 200 OK\r\nX: ");
+            let _ = stream.write_all(&vec![b'x'; UNIX_HTTP_BUFFER_BYTES * 2]);
+            until_closed(stream)
+        });
+        let error = get(&agent(&endless.socket(), LONG), LONG).unwrap_err();
+        assert_eq!(classify(&error), Failure::Protocol);
+    }
+
+    #[test]
+    fn shutdown_ends_a_read_that_waits() {
+        let server = Scripted::new(|_, stream| {
+            begin_chunks(stream);
+            chunk(stream, b"first");
+            until_closed(stream)
+        });
+        let agent = agent(&server.socket(), LONG);
+        let mut reader = agent.get("http://host/x").call().unwrap().into_body().into_reader();
+        let mut room = [0; 64];
+        assert_eq!(io::Read::read(&mut reader, &mut room).unwrap(), 5);
+        thread::scope(|scope| {
+            let waiting = scope.spawn(|| io::Read::read(&mut reader, &mut room));
+            agent.clone().shutdown();
+            let error = waiting.join().unwrap().unwrap_err();
+            assert_eq!(classify_io(&error), Failure::Lost);
+        });
+        assert_eq!(classify(&get(&agent, LONG).unwrap_err()), Failure::Lost);
+    }
+}

@@ -8,6 +8,8 @@ mod map;
 mod networks;
 mod pull;
 mod rfc3339;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod url;
 mod version;

@@ -210,7 +210,11 @@ pub(super) fn words(status: u16, body: &[u8]) -> String {
 
 /// As much of an engine's words as is kept.
 pub(super) fn clip(text: &str) -> String {
-    text[..text.floor_char_boundary(limits::ENGINE_WORDS_BYTES)].to_owned()
+    let mut end = text.len().min(limits::ENGINE_WORDS_BYTES);
+    while !text.is_char_boundary(end) {
+        end -= 1;
+    }
+    text[..end].to_owned()
 }
 
 #[cfg(test)]
