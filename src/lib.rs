@@ -11,7 +11,7 @@ pub mod yaml;
 
 pub mod manifest;
 
-// pub mod engine;
+pub mod engine;
 
 pub mod store;
 

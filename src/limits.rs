@@ -94,6 +94,17 @@ pub const PULL_PROGRESS_MS: u64 = 500;
 pub const ENGINE_REPLY_BYTES: u64 = 64 << 20;
 /// Length of one line of an engine stream.
 pub const ENGINE_LINE_BYTES: usize = 1 << 20;
+/// How much is kept of what an engine says about a failure.
+pub const ENGINE_WORDS_BYTES: usize = 2 << 10;
+/// Layers of one image whose progress is followed.
+pub const PULL_LAYERS: usize = 1_024;
+
+// --- HTTP over a Unix socket -------------------------------------------------------------------
+
+/// Input and output buffer of one connection, each; also the longest head of an answer.
+pub const UNIX_HTTP_BUFFER_BYTES: usize = 16 << 10;
+/// Idle connections that are kept for the next request: one for each worker.
+pub const UNIX_HTTP_IDLE: usize = WORKERS;
 
 /// Path of a Unix socket: what the kernel takes, less the final NUL.
 pub const SOCKET_PATH_BYTES: usize = 107;
