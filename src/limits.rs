@@ -32,6 +32,20 @@ pub const STOP_GRACE_MS: u64 = 10_000;
 
 /// Counters and observations are written at most this often; declarations at once.
 pub const ROW_WRITE_MS: u64 = 5_000;
+/// Page cache of SQLite in KiB; more costs memory and gains no speed at this size.
+pub const STORE_CACHE_KIB: i64 = 256;
+/// Pages in the write-ahead log after which it is copied into the database.
+pub const STORE_CHECKPOINT_PAGES: i64 = 200;
+/// The write-ahead log is cut back to this size after a checkpoint.
+pub const STORE_LOG_BYTES: i64 = 1 << 20;
+/// How long SQLite waits for somebody who looks into the database beside the agent.
+pub const STORE_BUSY_MS: u64 = 5_000;
+/// Size of a `workloads.json` that is read; each of the most workloads may have 16 KiB.
+pub const STORE_MIRROR_BYTES: u64 = (WORKLOADS as u64) * (16 << 10);
+/// Damaged files kept of each kind, the newest ones.
+pub const DAMAGED_FILES_KEPT: usize = 5;
+/// Damaged rows kept, the newest ones.
+pub const DAMAGED_ROWS_KEPT: usize = 1_000;
 
 // --- asks, tasks and streams -------------------------------------------------------------------
 
@@ -131,6 +145,9 @@ pub const FINISH_MS: u64 = 2_000;
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
+/// time, so that a thousand workloads do not use up the descriptors.
+pub const STATS_KEPT_OPEN: usize = 256;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
