@@ -7,6 +7,7 @@
 #   scripts/engines.sh remove docker DIR       stop --now, then deletes DIR
 #   scripts/engines.sh image docker DIR        makes sure that the test image is there
 #   scripts/engines.sh image docker SOCKET     the same on any Docker engine
+#   scripts/engines.sh busybox                 prints the path of a static busybox
 #   scripts/engines.sh status                  all private engines of this machine
 #
 # DIR/docker.pid and DIR/exec/containerd/containerd.pid hold the process ids, DIR/dockerd.log what
@@ -243,7 +244,7 @@ remove_docker() {
 # ---- the test image ------------------------------------------------------------------------------
 
 # A statically linked busybox; the package `busybox` has a dynamic one.
-static_busybox() {
+busybox() {
     local file
     for file in "$(command -v busybox || true)" /bin/busybox; do
         if [ -x "$file" ] && ! ldd "$file" >/dev/null 2>&1; then
@@ -257,12 +258,12 @@ static_busybox() {
 
 # make_rootfs FOLDER : busybox with all its applets, a few users, and the usual empty folders.
 make_rootfs() {
-    local busybox applet
-    busybox=$(static_busybox)
+    local program applet
+    program=$(busybox)
     mkdir -p "$1"/{bin,etc,tmp,proc,sys,dev,root,var}
     chmod 1777 "$1/tmp"
-    cp "$busybox" "$1/bin/busybox"
-    for applet in $("$busybox" --list); do
+    cp "$program" "$1/bin/busybox"
+    for applet in $("$program" --list); do
         [ "$applet" = busybox ] || ln -sf busybox "$1/bin/$applet"
     done
     printf '%s\n' 'root:x:0:0:root:/root:/bin/sh' 'app:x:1000:1000:app:/tmp:/bin/sh' \
@@ -293,6 +294,7 @@ import_image() {
 
 status() {
     local entry dir state
+    need_commands curl=curl
     for entry in "$REGISTRY"/*/dir; do
         [ -L "$entry" ] || continue
         dir=$(readlink "$entry")
@@ -320,8 +322,8 @@ lock_dir() {
 main() {
     local command=${1:-} engine=${2:-}
     case $command in
-        status)
-            status
+        status | busybox)
+            "$command"
             return
             ;;
         start | stop | remove | image) ;;
