@@ -253,7 +253,7 @@ leaves_no_trace() {
 }
 
 test_engines() {
-    need_commands docker=docker.io curl=curl
+    need_commands docker=docker.io curl=curl ip=iproute2
     traces >"$WORK/before"
     check "engine a starts" scripts/engines.sh start docker "$WORK/a"
     check "engine b starts beside it" scripts/engines.sh start docker "$WORK/b"
