@@ -10,9 +10,9 @@
 #   scripts/engines.sh busybox                 prints the path of a static busybox
 #   scripts/engines.sh status                  all private engines of this machine
 #
-# DIR/docker.pid and DIR/exec/containerd/containerd.pid hold the process ids, DIR/dockerd.log what
-# the engine said. A killed engine is started again with `start`. An engine that was not started
-# here is never touched.
+# DIR/docker.pid and DIR/exec/containerd/containerd.pid hold the process ids, DIR/dockerd.log and
+# DIR/containerd.log what they said. A killed engine is started again with `start`. An engine that
+# was not started here is never touched.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 . "$(dirname "$0")/lib.sh"
@@ -132,11 +132,41 @@ need_docker_packages() {
         curl=curl
 }
 
-# Takes away what a killed engine left and a new one would stumble over: dockerd refuses to start,
-# or believes its containerd to be up, while a zombie still has the recorded process id.
+# Takes away what a killed engine left and a new one would stumble over: dockerd refuses to start
+# while a zombie still has the process id in its pid file.
 clear_stale_state() {
     [ -n "$(dockerd_pid)" ] || rm -f "$DIR/docker.pid" "$DIR/docker.sock"
-    [ -n "$(containerd_pid "$EXEC")" ] || rm -f "$EXEC/containerd/containerd.pid"
+    [ -n "$(containerd_pid "$EXEC")" ] \
+        || rm -f "$EXEC/containerd/containerd.pid" "$EXEC/containerd/containerd.sock"
+}
+
+# launch LOG COMMAND... : in the background; sets LAUNCHED to its process id.
+launch() {
+    local log=$1
+    shift
+    printf -- '---- %s: %s\n' "$(date -Is)" "$*" >>"$log"
+    # setsid: an engine must not get the signals of the terminal or test that called us.
+    # 9: the lock on DIR must not live as long as the engine.
+    setsid "$@" </dev/null >>"$log" 2>&1 9>&- &
+    LAUNCHED=$!
+}
+
+# dockerd would start a containerd by itself, but not where the machine's own one runs: there it
+# would mix its containers with those of the machine's own engine.
+launch_containerd() {
+    local n folder=$EXEC/containerd
+    mkdir -p "$folder"
+    printf '%s\n' 'version = 2' "root = \"$DIR/containerd\"" "state = \"$folder/daemon\"" \
+        'disabled_plugins = ["io.containerd.grpc.v1.cri"]' \
+        '[grpc]' "address = \"$folder/containerd.sock\"" >"$folder/containerd.toml"
+    launch "$DIR/containerd.log" containerd --config "$folder/containerd.toml"
+    echo "$LAUNCHED" >"$folder/containerd.pid"
+    for ((n = 0; n < 600; n++)); do
+        if [ -S "$folder/containerd.sock" ]; then return; fi
+        alive "$LAUNCHED" || return 1
+        sleep 0.05
+    done
+    return 1
 }
 
 # Starts dockerd so that it leaves the machine as it is: no docker0 (two engines would fight over
@@ -145,16 +175,12 @@ clear_stale_state() {
 # containers reach each other and this machine, but nothing beyond it.
 launch_dockerd() {
     echo '{}' >"$DIR/daemon.json"
-    printf -- '---- start %s\n' "$(date -Is)" >>"$DIR/dockerd.log"
-    # setsid: the engine must not get the signals of the terminal or test that called us.
-    # 9: the lock on DIR must not live as long as the engine.
-    setsid dockerd --config-file "$DIR/daemon.json" \
+    launch "$DIR/dockerd.log" dockerd --config-file "$DIR/daemon.json" \
         --data-root "$DIR/docker" --exec-root "$EXEC" \
+        --containerd "$EXEC/containerd/containerd.sock" \
         -H "unix://$DIR/docker.sock" --pidfile "$DIR/docker.pid" \
         --bridge=none --iptables=false --ip-masq=false --ip-forward=false \
-        --default-address-pool "base=10.$NET.0.0/16,size=24" \
-        </dev/null >>"$DIR/dockerd.log" 2>&1 9>&- &
-    LAUNCHED=$!
+        --default-address-pool "base=10.$NET.0.0/16,size=24"
 }
 
 # Waits until the engine answers, or its process has ended. The time is long because dockerd first
@@ -163,10 +189,23 @@ wait_for_dockerd() {
     local n
     for ((n = 0; n < 1800; n++)); do
         engine_answers "$DIR/docker.sock" && return 0
-        alive "$LAUNCHED" || return 1
+        alive "$1" || return 1
         sleep 0.05
     done
     return 1
+}
+
+# Starts what does not run yet; fails when it does not come up.
+bring_up() {
+    local daemon
+    clear_stale_state
+    [ -n "$(containerd_pid "$EXEC")" ] || launch_containerd || return 1
+    daemon=$(dockerd_pid)
+    if [ -z "$daemon" ]; then
+        launch_dockerd
+        daemon=$LAUNCHED
+    fi
+    wait_for_dockerd "$daemon"
 }
 
 start_docker() {
@@ -174,24 +213,15 @@ start_docker() {
     mkdir -p "$DIR"
     lock_dir
     claim_network
-    if [ -n "$(dockerd_pid)" ]; then
-        LAUNCHED=$(dockerd_pid)
-        wait_for_dockerd || die "the engine in $DIR runs but does not answer: see $DIR/dockerd.log"
-    else
-        clear_stale_state
-        launch_dockerd
-        if ! wait_for_dockerd; then
-            # Seen after a SIGKILL: its own containerd did not come up in time. The next try works.
-            say "dockerd did not come up, second try"
-            end_process "$LAUNCHED" --now
-            end_process "$(containerd_pid "$EXEC")" --now
-            clear_stale_state
-            launch_dockerd
-            wait_for_dockerd || {
-                tail -n 20 "$DIR/dockerd.log" >&2
-                die "dockerd does not start: see $DIR/dockerd.log"
-            }
-        fi
+    if ! bring_up; then
+        # Seen after a SIGKILL: one of the two did not come up in time. The next try works.
+        say "the engine in $DIR did not come up, second try"
+        end_process "$(dockerd_pid)" --now
+        end_process "$(containerd_pid "$EXEC")" --now
+        bring_up || {
+            tail -n 20 "$DIR/containerd.log" "$DIR/dockerd.log" >&2
+            die "the engine does not start: see the logs in $DIR"
+        }
     fi
     import_image "$DIR/docker.sock"
     echo "unix://$DIR/docker.sock"
