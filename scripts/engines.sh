@@ -41,7 +41,7 @@ network_is_free() {
 }
 
 # Gives DIR a 10.N.0.0/16 that is its own for as long as DIR exists, so that engines side by side
-# never hand out the same address. Sets NET and EXEC.
+# never hand out the same address.
 claim_network() {
     local n
     mkdir -p "$REGISTRY"
@@ -61,19 +61,47 @@ claim_network() {
         rm -rf "${REGISTRY:?}/$NET"
         echo "$NET" >"$DIR/network"
     fi
-    EXEC=$REGISTRY/$NET/exec
+    use_network "$NET"
     mkdir -p "$EXEC"
     ln -sfn "$DIR" "$REGISTRY/$NET/dir"
     ln -sfn "$EXEC" "$DIR/exec"
     exec 8>&-
 }
 
-# User-defined bridges outlive their dockerd; ours are known by their address.
+# A default bridge of the engine's own. Two engines would fight over docker0, and one that is told
+# to have none (--bridge=none) deletes docker0, whoever it belongs to.
+make_bridge() {
+    BRIDGE=bargee-$NET
+    ip link show "$BRIDGE" >/dev/null 2>&1 || ip link add "$BRIDGE" type bridge
+    ip addr replace "10.$NET.255.1/24" dev "$BRIDGE"
+    ip link set "$BRIDGE" up
+}
+
+# Bridges outlive their dockerd; ours are known by their address.
 delete_bridges() {
     local name
     ip -br -4 addr show type bridge 2>/dev/null \
-        | awk -v net="10.$NET." '$1 ~ /^br-/ && index($3, net) == 1 {print $1}' \
+        | awk -v net="10.$NET." '$1 ~ /^(br|bargee)-/ && index($3, net) == 1 {print $1}' \
         | while read -r name; do ip link delete "$name" || true; done
+}
+
+# Where a firewall or another Docker engine drops what is forwarded, that goes for the bridges of a
+# private engine too. This lets its own containers talk to each other.
+allow_own_traffic() {
+    iptables -w -S FORWARD 2>/dev/null | grep -qx -e '-P FORWARD DROP' || return 0
+    iptables -w -C FORWARD "${OWN_TRAFFIC[@]}" 2>/dev/null \
+        || iptables -w -I FORWARD "${OWN_TRAFFIC[@]}"
+}
+
+forbid_own_traffic() {
+    while iptables -w -D FORWARD "${OWN_TRAFFIC[@]}" 2>/dev/null; do :; done
+}
+
+# use_network N : sets what follows from the network's number.
+use_network() {
+    NET=$1
+    EXEC=$REGISTRY/$NET/exec
+    OWN_TRAFFIC=(-s "10.$NET.0.0/16" -d "10.$NET.0.0/16" -j ACCEPT)
 }
 
 # ---- processes -----------------------------------------------------------------------------------
@@ -169,18 +197,18 @@ launch_containerd() {
     return 1
 }
 
-# Starts dockerd so that it leaves the machine as it is: no docker0 (two engines would fight over
-# it), no iptables rules (starting would flush those of another engine), no forwarding switch, no
-# settings from /etc/docker. Networks of one's own, their names and published ports all work;
-# containers reach each other and this machine, but nothing beyond it.
+# Starts dockerd so that it leaves the machine as it is: no docker0, no iptables chains (starting
+# would flush those of another engine), no forwarding switch, no settings from /etc/docker.
+# Networks of one's own, their names and published ports all work; containers reach each other and
+# this machine, but nothing beyond it.
 launch_dockerd() {
     echo '{}' >"$DIR/daemon.json"
     launch "$DIR/dockerd.log" dockerd --config-file "$DIR/daemon.json" \
         --data-root "$DIR/docker" --exec-root "$EXEC" \
         --containerd "$EXEC/containerd/containerd.sock" \
         -H "unix://$DIR/docker.sock" --pidfile "$DIR/docker.pid" \
-        --bridge=none --iptables=false --ip-masq=false --ip-forward=false \
-        --default-address-pool "base=10.$NET.0.0/16,size=24"
+        --bridge="$BRIDGE" --iptables=false --ip-masq=false --ip-forward=false \
+        --default-address-pool "base=10.$NET.0.0/17,size=24"
 }
 
 # Waits until the engine answers, or its process has ended. The time is long because dockerd first
@@ -213,6 +241,8 @@ start_docker() {
     mkdir -p "$DIR"
     lock_dir
     claim_network
+    make_bridge
+    allow_own_traffic
     if ! bring_up; then
         # Seen after a SIGKILL: one of the two did not come up in time. The next try works.
         say "the engine in $DIR did not come up, second try"
@@ -253,14 +283,15 @@ stop_docker() {
     local how=${1:-}
     [ -d "$DIR" ] || return 0
     lock_dir
-    NET=$(cat "$DIR/network" 2>/dev/null) || return 0 # never started
-    EXEC=$REGISTRY/$NET/exec
+    [ -f "$DIR/network" ] || return 0 # never started
+    use_network "$(cat "$DIR/network")"
     # Without --now dockerd stops its containers, each within its own grace.
     end_process "$(dockerd_pid)" "$how" 300
     end_process "$(containerd_pid "$EXEC")" "$how" 50
     kill_shims
     unmount_leftovers
     delete_bridges
+    forbid_own_traffic
     remove_cgroups
     rm -f "$DIR/docker.pid" "$DIR/docker.sock" "$EXEC/containerd/containerd.pid"
 }
