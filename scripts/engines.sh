@@ -68,8 +68,8 @@ claim_network() {
     exec 8>&-
 }
 
-# A default bridge of the engine's own. Two engines would fight over docker0, and one that is told
-# to have none (--bridge=none) deletes docker0, whoever it belongs to.
+# A default bridge of the engine's own: two engines would fight over docker0, and one that is told
+# to have no default bridge deletes docker0, whoever it belongs to.
 make_bridge() {
     BRIDGE=bargee-$NET
     ip link show "$BRIDGE" >/dev/null 2>&1 || ip link add "$BRIDGE" type bridge
@@ -77,20 +77,23 @@ make_bridge() {
     ip link set "$BRIDGE" up
 }
 
-# Bridges outlive their dockerd; ours are known by their address.
+# Bridges outlive their dockerd; ours are known by the ids in its network store.
 delete_bridges() {
     local name
-    ip -br -4 addr show type bridge 2>/dev/null \
-        | awk -v net="10.$NET." '$1 ~ /^(br|bargee)-/ && index($3, net) == 1 {print $1}' \
-        | while read -r name; do ip link delete "$name" || true; done
+    {
+        echo "bargee-$NET"
+        grep -aohE 'network/v1.0/network/[0-9a-f]{12}' "$DIR/docker/network/files/local-kv.db" \
+            2>/dev/null | sed 's,.*/,br-,' | sort -u
+    } | while read -r name; do ip link delete "$name" 2>/dev/null || true; done
 }
 
 # Where a firewall or another Docker engine drops what is forwarded, that goes for the bridges of a
-# private engine too. This lets its own containers talk to each other.
+# private engine too. This lets containers on one bridge talk to each other. It comes last, so that
+# whatever others forbid on theirs stays forbidden.
 allow_own_traffic() {
     iptables -w -S FORWARD 2>/dev/null | grep -qx -e '-P FORWARD DROP' || return 0
     iptables -w -C FORWARD "${OWN_TRAFFIC[@]}" 2>/dev/null \
-        || iptables -w -I FORWARD "${OWN_TRAFFIC[@]}"
+        || iptables -w -A FORWARD "${OWN_TRAFFIC[@]}"
 }
 
 forbid_own_traffic() {
@@ -101,7 +104,8 @@ forbid_own_traffic() {
 use_network() {
     NET=$1
     EXEC=$REGISTRY/$NET/exec
-    OWN_TRAFFIC=(-s "10.$NET.0.0/16" -d "10.$NET.0.0/16" -j ACCEPT)
+    OWN_TRAFFIC=(-i br-+ -o br-+ -m physdev --physdev-is-bridged
+        -m comment --comment "bargee-$NET" -j ACCEPT)
 }
 
 # ---- processes -----------------------------------------------------------------------------------
@@ -197,18 +201,26 @@ launch_containerd() {
     return 1
 }
 
+# With address pools of its own, dockerd deletes docker0 at its second start, whoever it belongs to.
+# Where there is one, Docker's own pools must do: it leaves out what the machine routes already.
+address_pool() {
+    ip link show docker0 >/dev/null 2>&1 \
+        || echo "--default-address-pool=base=10.$NET.0.0/17,size=24"
+}
+
 # Starts dockerd so that it leaves the machine as it is: no docker0, no iptables chains (starting
 # would flush those of another engine), no forwarding switch, no settings from /etc/docker.
 # Networks of one's own, their names and published ports all work; containers reach each other and
 # this machine, but nothing beyond it.
 launch_dockerd() {
     echo '{}' >"$DIR/daemon.json"
+    # shellcheck disable=SC2046 # one word, or none
     launch "$DIR/dockerd.log" dockerd --config-file "$DIR/daemon.json" \
         --data-root "$DIR/docker" --exec-root "$EXEC" \
         --containerd "$EXEC/containerd/containerd.sock" \
         -H "unix://$DIR/docker.sock" --pidfile "$DIR/docker.pid" \
         --bridge="$BRIDGE" --iptables=false --ip-masq=false --ip-forward=false \
-        --default-address-pool "base=10.$NET.0.0/17,size=24"
+        $(address_pool)
 }
 
 # Waits until the engine answers, or its process has ended. The time is long because dockerd first
