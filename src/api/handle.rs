@@ -40,9 +40,7 @@ pub fn handle(request: &mut Request, context: &Context) -> Answer {
 fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answer, ApiError> {
     let backend = context.backend;
     let reply = match action {
-        Action::Live => {
-            Reply::json(200, &wire::Health { ok: true, cause: String::new() })
-        }
+        Action::Live => Reply::json(200, &wire::Health { ok: true, cause: String::new() }),
         Action::Ready => ready(backend),
         Action::List(filter) => list(backend, &filter),
         Action::Show(name) => show(backend, &name)?,

@@ -65,12 +65,8 @@ type Alive = Sender<()>;
 pub fn serve(listener: UnixListener, backend: Arc<dyn Backend>) -> io::Result<Server> {
     let http = tiny_http::Server::from_listener(listener, None).map_err(io::Error::other)?;
     let (alive, ended) = crossbeam_channel::bounded(0);
-    let shared = Arc::new(Shared {
-        http,
-        backend,
-        places: Places::default(),
-        stop: AtomicBool::new(false),
-    });
+    let shared =
+        Arc::new(Shared { http, backend, places: Places::default(), stop: AtomicBool::new(false) });
     // Made first: if a thread cannot be started, those before it are stopped.
     let server = Server { shared: Arc::clone(&shared), ended };
     for number in 1..=limits::API_THREADS {
@@ -168,12 +164,7 @@ fn header(name: &str, value: &str) -> Header {
 }
 
 /// Begins a stream on a thread of its own.
-fn begin(
-    request: Request,
-    stream: Stream,
-    shared: &Arc<Shared>,
-    alive: &Alive,
-) -> io::Result<()> {
+fn begin(request: Request, stream: Stream, shared: &Arc<Shared>, alive: &Alive) -> io::Result<()> {
     let (shared, alive) = (Arc::clone(shared), alive.clone());
     let run = move || {
         let _alive = alive;

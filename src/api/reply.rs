@@ -24,7 +24,8 @@ pub struct Reply {
 impl Reply {
     /// `body` as JSON under `status`.
     pub fn json(status: u16, body: &impl Serialize) -> Self {
-        let body = serde_json::to_vec(body).expect("wire types have string keys and no failing parts");
+        let body =
+            serde_json::to_vec(body).expect("wire types have string keys and no failing parts");
         Self { status, body, headers: Vec::new() }
     }
 }
@@ -222,8 +223,8 @@ mod tests {
             body,
             r#"{"error":{"code":"INVALID_ARGUMENT","message":"the manifests have 2 problems; "#
                 .to_owned()
-                + r#"nothing was applied","details":[{"file":"web.yaml","line":3,"#
-                + r#""field":"spec.ports[0]","message":"is not a port"},"#
+                + r#"nothing was applied","details":[{"field":"spec.ports[0]","#
+                + r#""file":"web.yaml","line":3,"message":"is not a port"},"#
                 + r#"{"file":"web.yaml","message":"is not a port"}]}}"#
         );
         assert!(status_of(AskError::Invalid(vec![problem(3, "a")])).1.contains("web.yaml:3: a: "));

@@ -117,11 +117,7 @@ enum Ended {
     Source(io::Error),
 }
 
-fn send_log(
-    body: &mut Body,
-    log: &mut dyn Read,
-    stopping: &dyn Fn() -> bool,
-) -> Result<(), Ended> {
+fn send_log(body: &mut Body, log: &mut dyn Read, stopping: &dyn Fn() -> bool) -> Result<(), Ended> {
     let mut piece = vec![0; limits::LOG_CHUNK_BYTES];
     while !stopping() {
         match log.read(&mut piece) {
@@ -215,8 +211,7 @@ mod tests {
     #[test]
     fn places_are_given_back() {
         let places = Places::default();
-        let mut taken: Vec<Place> =
-            (0..limits::STREAMS).map(|_| places.take().unwrap()).collect();
+        let mut taken: Vec<Place> = (0..limits::STREAMS).map(|_| places.take().unwrap()).collect();
         let error = places.take().unwrap_err();
         assert_eq!(error.code.status(), 503);
         assert!(error.message.starts_with("16 log and event streams"), "{}", error.message);

@@ -59,8 +59,9 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         restart_count: view.restart_count,
         failure_count: view.failure_count,
         next_attempt_at: wait_ms.map_or(0, |wait| common.now.wall_ms.saturating_add(wait)),
-        failed_update: view.failed_update.as_ref().map(|(generation, cause)| {
-            wire::FailedUpdate { generation: *generation, cause: cause.clone() }
+        failed_update: view.failed_update.as_ref().map(|(generation, cause)| wire::FailedUpdate {
+            generation: *generation,
+            cause: cause.clone(),
         }),
         labels: view.declared.labels.clone(),
         manifest: RawValue::from_string(view.declared.manifest.to_string()).ok(),

@@ -66,12 +66,8 @@ impl Connector for UnixConnector {
 
 /// Connects within `timeout`. A server whose backlog is full would block a plain connect for ever.
 fn connect(path: &Path, timeout: Duration) -> io::Result<UnixStream> {
-    let fd: OwnedFd = socket::socket(
-        AddressFamily::Unix,
-        SockType::Stream,
-        SockFlag::SOCK_CLOEXEC,
-        None,
-    )?;
+    let fd: OwnedFd =
+        socket::socket(AddressFamily::Unix, SockType::Stream, SockFlag::SOCK_CLOEXEC, None)?;
     let millis = i64::try_from(timeout.as_millis()).unwrap_or(i64::MAX);
     socket::setsockopt(&fd, sockopt::SendTimeout, &TimeVal::milliseconds(millis))?;
     match socket::connect(fd.as_raw_fd(), &UnixAddr::new(path)?) {
@@ -176,12 +172,7 @@ fn is_timeout(error: &io::Error) -> bool {
 struct NoResolver;
 
 impl Resolver for NoResolver {
-    fn resolve(
-        &self,
-        _: &Uri,
-        _: &Config,
-        _: NextTimeout,
-    ) -> Result<ResolvedSocketAddrs, Error> {
+    fn resolve(&self, _: &Uri, _: &Config, _: NextTimeout) -> Result<ResolvedSocketAddrs, Error> {
         let mut addresses = self.empty();
         addresses.push(SocketAddr::new(IpAddr::V4(Ipv4Addr::LOCALHOST), 80));
         Ok(addresses)
