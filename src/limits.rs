@@ -49,6 +49,8 @@ pub const ASK_MS: u64 = 30_000;
 pub const STREAMS: usize = 16;
 /// Size of a request body.
 pub const BODY_BYTES: usize = 1 << 20;
+/// A body that is too large is read away up to this size, so that its sender gets the refusal.
+pub const BODY_DRAIN_BYTES: usize = 16 << 20;
 /// Threads that answer requests.
 pub const API_THREADS: usize = 4;
 /// An event stream without events carries a sign of life this often, which finds clients that left.
@@ -126,6 +128,7 @@ const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
+const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
 const _: () = assert!(API_STOP_MS < STOP_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);

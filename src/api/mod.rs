@@ -24,7 +24,7 @@ pub mod stream;
 
 pub mod handle;
 
-use std::io::{self, Read};
+use std::io::{self, Read, Write};
 use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -109,13 +109,21 @@ fn answer_all(shared: &Arc<Shared>, alive: &Alive) {
     }
 }
 
-fn answer(mut request: Request, shared: &Arc<Shared>, alive: &Alive) {
-    if request.body_length().is_some_and(|length| length > limits::BODY_BYTES) {
-        return refuse_body(request);
+fn answer(request: Request, shared: &Arc<Shared>, alive: &Alive) {
+    let sent = if request.body_length().is_some_and(|length| length > limits::BODY_BYTES) {
+        refuse_body(request)
+    } else {
+        handle_and_send(request, shared, alive)
+    };
+    if let Err(error) = sent {
+        log::debug!("API: the answer was not sent: {error}");
     }
+}
+
+fn handle_and_send(mut request: Request, shared: &Arc<Shared>, alive: &Alive) -> io::Result<()> {
     let context = Context { backend: &*shared.backend, places: &shared.places };
     let handled = catch_unwind(AssertUnwindSafe(|| handle(&mut request, &context)));
-    let sent = match handled {
+    match handled {
         Ok(Answer::Whole(reply)) => respond(request, reply),
         Ok(Answer::Stream(stream)) => begin(request, stream, shared, alive),
         Err(_) => {
@@ -123,28 +131,40 @@ fn answer(mut request: Request, shared: &Arc<Shared>, alive: &Alive) {
             log::error!("API: panic: {message}");
             respond(request, Reply::from(&ApiError::new(Code::Internal, message)))
         }
-    };
-    if let Err(error) = sent {
-        log::debug!("API: the answer was not sent: {error}");
     }
 }
 
-/// Refuses a body that was declared too large. When a request ends, tiny_http allocates whatever is
-/// left of its body at once, so it is read away first, piece by piece.
-fn refuse_body(mut request: Request) {
+/// Refuses a body that was declared too large. It is read away first, piece by piece, so that a
+/// client that sends before it reads gets its answer.
+fn refuse_body(mut request: Request) -> io::Result<()> {
     let declared = request.body_length().unwrap_or(0);
-    let surplus = u64::try_from(declared - limits::BODY_BYTES).unwrap_or(u64::MAX);
-    let reader = request.as_reader();
-    match io::copy(&mut reader.take(surplus), &mut io::sink()) {
-        Ok(read) if read == surplus => {
-            if let Err(error) = respond(request, Reply::from(&body::too_large())) {
-                log::debug!("API: the answer was not sent: {error}");
-            }
-        }
-        // The client left. Ending the request would allocate the rest, which could end the agent;
-        // two descriptors are the lesser loss.
-        Ok(_) | Err(_) => std::mem::forget(request),
+    if declared > limits::BODY_DRAIN_BYTES {
+        return refuse_huge_body(request);
     }
+    let surplus = declared.saturating_sub(limits::BODY_BYTES) as u64;
+    io::copy(&mut request.as_reader().take(surplus), &mut io::sink())?;
+    respond(request, Reply::from(&body::too_large()))
+}
+
+/// Refuses a body whose mere length is dangerous: when a request ends, tiny_http allocates all that
+/// is left of its body, and the process ends if there is not as much memory. So this request never
+/// ends: it is answered behind tiny_http's back and then forgotten, which costs a thread and two
+/// descriptors. Only trusted users reach the socket, and none of them does this twice.
+fn refuse_huge_body(request: Request) -> io::Result<()> {
+    log::warn!("API: a body of {:?} bytes was announced", request.body_length());
+    // An upgrade is the one way to the writer that leaves the body alone.
+    let mut connection = request.upgrade("none", Response::empty(100));
+    let body = Reply::from(&body::too_large()).body;
+    let sent = write!(
+        connection,
+        "HTTP/1.1 413 Payload Too Large\r\nContent-Type: application/json\r\n\
+         Connection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    )
+    .and_then(|()| connection.write_all(&body))
+    .and_then(|()| connection.flush());
+    std::mem::forget(connection);
+    sent
 }
 
 fn respond(request: Request, reply: Reply) -> io::Result<()> {
