@@ -64,7 +64,7 @@ const KEYS: [&Key; 7] =
     [&NODE, &ENGINE, &ENGINE_URL, &DATA_DIR, &API_SOCKET, &WORKER_COUNT, &LOG_LEVEL];
 
 /// The values of the flags that were given.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct Flags {
     /// `--node`
     pub node: Option<String>,

@@ -21,6 +21,6 @@ pub mod os;
 
 pub mod config;
 
-// pub mod agent;
+pub mod agent;
 
 pub mod cli;

@@ -63,8 +63,39 @@ pub const ASK_MS: u64 = 30_000;
 pub const STREAMS: usize = 16;
 /// Size of a request body.
 pub const BODY_BYTES: usize = 1 << 20;
+/// A body that is too large is read away up to this size, so that its sender gets the refusal.
+pub const BODY_DRAIN_BYTES: usize = 16 << 20;
 /// Threads that answer requests.
 pub const API_THREADS: usize = 4;
+/// An event stream without events carries a sign of life this often, which finds clients that left.
+pub const EVENT_HEARTBEAT_MS: u64 = 15_000;
+/// One piece of a log on its way to a client.
+pub const LOG_CHUNK_BYTES: usize = 8 << 10;
+/// What a client is told to wait when too much is under way.
+pub const RETRY_AFTER_S: u64 = 1;
+/// Open requests and streams get this long to end when the agent stops.
+pub const API_STOP_MS: u64 = 1_000;
+
+// --- command line ------------------------------------------------------------------------------
+
+/// Connecting to the agent's socket.
+pub const CLI_CONNECT_MS: u64 = 5_000;
+/// The whole answer of the agent to one request.
+pub const CLI_ANSWER_MS: u64 = 60_000;
+/// An answer of the agent that is read whole.
+pub const CLI_ANSWER_BYTES: u64 = 64 << 20;
+/// `deploy --wait` looks this often.
+pub const DEPLOY_POLL_MS: u64 = 400;
+/// `deploy --wait` without a time of its own gives up after this time.
+pub const DEPLOY_WAIT_MS: u64 = 60_000;
+/// Running this long counts as deployed.
+pub const DEPLOY_SETTLED_MS: u64 = 5_000;
+/// A verb first looks after its task after this time, then after twice the time, and so on.
+pub const TASK_POLL_FIRST_MS: u64 = 20;
+/// Longest time between two looks after a task.
+pub const TASK_POLL_MS: u64 = 300;
+/// A verb waits this long for its task.
+pub const TASK_WAIT_MS: u64 = 120_000;
 
 // --- manifests ---------------------------------------------------------------------------------
 
@@ -161,4 +192,9 @@ const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
 const _: () = assert!(FINISH_MS < STOP_MS);
+const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
+const _: () = assert!(API_STOP_MS < STOP_MS);
+const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
+const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
+const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);
 const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");

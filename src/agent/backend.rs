@@ -97,9 +97,13 @@ impl Backend for AgentBackend {
         self.rooms.published.task(id)
     }
 
-    fn apply(&self, files: &[ManifestFile], dry_run: bool) -> Result<(Vec<Applied>, u64), AskError> {
-        let files: Vec<(&str, &str)> =
-            files.iter().map(|file| (file.name.as_str(), file.text.as_str())).collect();
+    fn apply(
+        &self,
+        files: &[ManifestFile],
+        dry_run: bool,
+    ) -> Result<(Vec<Applied>, u64), AskError> {
+        let files: Vec<(String, String)> =
+            files.iter().map(|file| (file.name.clone(), file.text.clone())).collect();
         let declared = manifest::parse(&files).map_err(AskError::Invalid)?;
         let uids = declared.iter().map(|_| fresh_uid()).collect::<Result<_, _>>()?;
         let declared = declared.into_iter().map(Arc::new).collect();

@@ -9,12 +9,11 @@ use std::os::unix::net::UnixListener;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
-use std::time::Duration;
 
-use crossbeam_channel::{Receiver, Sender, bounded, never, select};
+use crossbeam_channel::{Receiver, Sender, bounded, select};
 
 use crate::api;
-use crate::config::Settled;
+use crate::config::{EngineKind, Settled};
 use crate::domain::effect::Effect;
 use crate::domain::machine::{Machine, Start};
 use crate::domain::names::BootId;
@@ -93,18 +92,39 @@ pub fn now() -> Now {
 /// It could not start, or a bug ended it.
 pub fn run(config: &Settled) -> Result<(), AgentError> {
     let signals = signal::stop_signals()?;
-    let engine = Docker::new(&config.engine_url).map_err(AgentError::Config)?;
-    let engine = Arc::new(Engine::Docker(engine));
-    prepare_data_dir(&config.data_dir)?;
-    let _lock = LockFile::take(&config.data_dir.join("lock"), "bargee agent")
+    let engine = make_engine(config)?;
+    let data_dir = &config.data_dir.value;
+    prepare_data_dir(data_dir)?;
+    let _lock = LockFile::take(&data_dir.join("lock"), "bargee agent")
         .map_err(|error| AgentError::DataDir(error.to_string()))?;
-    let opened = store::open(&config.data_dir, &manifest::parse_stored, &mut |bytes| {
-        random::fill(bytes).is_ok()
-    })?;
-    let listener = listen(&config.api_socket)?;
+    let opened = open_store(data_dir)?;
+    let socket = &config.api_socket.value;
+    let listener = listen(socket)?;
     let outcome = run_rooms(config, engine, opened, listener, &signals);
-    let _ = fs::remove_file(&config.api_socket);
+    let _ = fs::remove_file(socket);
     outcome
+}
+
+fn make_engine(config: &Settled) -> Result<Arc<Engine>, AgentError> {
+    match config.engine.value {
+        EngineKind::Docker => {
+            let url = format!("unix://{}", config.engine_socket.value.display());
+            let docker = Docker::new(&url).map_err(AgentError::Config)?;
+            Ok(Arc::new(Engine::Docker(docker)))
+        }
+    }
+}
+
+fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
+    // Asked for before the store is opened, so that it cannot fail in the middle.
+    let mut seed = [0; 32];
+    random::fill(&mut seed)?;
+    let mut fill = |bytes: &mut [u8]| {
+        for (byte, random) in bytes.iter_mut().zip(seed.iter().cycle()) {
+            *byte = *random;
+        }
+    };
+    Ok(store::open(data_dir, clock::wall_ms(), &manifest::parse_stored, &mut fill)?)
 }
 
 fn run_rooms(
@@ -117,20 +137,27 @@ fn run_rooms(
     for notice in &opened.notices {
         log::warn!("{notice}");
     }
-    let published = Arc::new(Published::new(opened.revision));
+    let published = Arc::new(Published::new(opened.store.revision()));
     let (machine, first) = make_machine(config, &mut opened)?;
     let (inbox, mails) = bounded(limits::INBOX);
     let (ended, monitor_ended) = bounded(0);
     let identity = api::backend::Identity {
-        node: config.node.clone(),
+        node: config.node.value.clone(),
         store_id: opened.store_id.to_string(),
         version: env!("CARGO_PKG_VERSION"),
     };
-    let rooms = Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };
-    let threads = start_threads(&rooms, config.workers, opened, Core { machine, first, mails, ended })?;
-    let backend = AgentBackend::new(identity, config.shown(), rooms, threads.usage.clone());
+    let rooms =
+        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };
+    let threads =
+        start_threads(&rooms, config.workers.value, opened, Core { machine, first, mails, ended })?;
+    let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
+    let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
     let server = api::serve(listener, Arc::new(backend))?;
-    log::info!("bargee {} is ready on {}", env!("CARGO_PKG_VERSION"), config.api_socket.display());
+    log::info!(
+        "bargee {} is ready on {}",
+        env!("CARGO_PKG_VERSION"),
+        config.api_socket.value.display()
+    );
     let outcome = wait_for_end(signals, &monitor_ended);
     published.stopping.store(true, Ordering::Release);
     published.wake_readers();
@@ -161,8 +188,8 @@ fn make_machine(
     opened: &mut Opened,
 ) -> Result<(Machine, Vec<Effect>), AgentError> {
     let start = Start {
-        node: config.node.clone(),
-        engine: "docker",
+        node: config.node.value.clone(),
+        engine: config.engine.value.as_str(),
         store: opened.store_id.clone(),
         whole: opened.whole,
         boot: BootId::new(boot::boot_id()?),
@@ -200,7 +227,6 @@ fn start_threads(
 }
 
 fn wait_for_end(signals: &Receiver<i32>, monitor: &Receiver<()>) -> Result<(), AgentError> {
-    let none = never::<()>();
     select! {
         recv(signals) -> signal => {
             log::info!("signal {}: stopping, workloads are left running", signal.unwrap_or(0));
@@ -208,7 +234,6 @@ fn wait_for_end(signals: &Receiver<i32>, monitor: &Receiver<()>) -> Result<(), A
         }
         // Nothing is ever sent: the channel closes when the thread ends.
         recv(monitor) -> _ => Err(AgentError::MonitorEnded),
-        recv(none) -> _ => Ok(()),
     }
 }
 
@@ -236,6 +261,3 @@ fn listen(path: &Path) -> Result<UnixListener, AgentError> {
     fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
     Ok(listener)
 }
-
-/// How long a thread has to end after it was told to.
-const JOIN: Duration = Duration::from_millis(limits::STOP_MS);

@@ -46,11 +46,12 @@ fn sample(sampler: &mut Sampler, published: &Published) -> HashMap<Uid, Usage> {
     let by_container: HashMap<&str, &Uid> =
         running.clone().map(|(id, view)| (id.as_str(), &view.uid)).collect();
     let wanted = running.map(|(id, view)| (id.as_str(), view.pid));
-    let read = sampler.sample(wanted, clock::boot_ms());
-    let found = read.into_iter().filter_map(|(id, usage)| {
-        let uid = by_container.get(id.as_str())?;
-        let usage = Usage { cpu_percent: usage.cpu_percent, memory_bytes: usage.memory_bytes };
-        Some(((*uid).clone(), usage))
+    let mut sampled = HashMap::new();
+    sampler.sample(wanted, clock::boot_ms(), &mut |id, usage| {
+        if let Some(uid) = by_container.get(id) {
+            let usage = Usage { cpu_percent: usage.cpu_percent, memory_bytes: usage.memory_bytes };
+            sampled.insert((*uid).clone(), usage);
+        }
     });
-    found.collect()
+    sampled
 }

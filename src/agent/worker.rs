@@ -48,10 +48,7 @@ pub fn start(number: usize, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<Jo
 }
 
 /// Runs `call`; a panic in it is a fault like any other.
-pub fn guarded<T>(
-    what: &'static str,
-    call: impl FnOnce() -> Result<T, Fault>,
-) -> Result<T, Fault> {
+pub fn guarded<T>(what: &'static str, call: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
     catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
         let text = panic.downcast_ref::<String>().map(String::as_str);
         let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");

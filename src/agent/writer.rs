@@ -23,6 +23,9 @@ pub fn start(
     thread::spawn("store", move || {
         for batch in batches {
             let results = store.commit(&batch);
+            for notice in store.take_notices() {
+                log::warn!("{notice}");
+            }
             for (commit, result) in batch.iter().zip(results) {
                 let result = result.map_err(|error| error.to_string());
                 if inbox.send(Mail::Event(Event::Committed(commit.id, result))).is_err() {

@@ -104,6 +104,11 @@ impl Store {
         results
     }
 
+    /// Counts declarations over the life of the store.
+    pub fn revision(&self) -> u64 {
+        self.mirror.revision
+    }
+
     /// Takes what somebody should know since the last call, a sentence each.
     pub fn take_notices(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notices)

@@ -1,0 +1,521 @@
+//! The command line: words in, one command out.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use lexopt::{Arg, Parser};
+
+use super::console::Format;
+use super::help::Topic;
+use crate::config::Flags;
+use crate::limits;
+
+/// A command line, understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Invocation {
+    /// Options that every command has.
+    pub global: Global,
+    /// What to do.
+    pub command: Command,
+}
+
+/// Options that every command has.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Global {
+    /// `--socket`.
+    pub socket: Option<PathBuf>,
+    /// `--config`.
+    pub config: Option<PathBuf>,
+    /// `-o`.
+    pub format: Format,
+}
+
+/// What to do.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Command {
+    /// Print help.
+    Help(Topic),
+    /// Be the agent.
+    Agent(AgentFlags),
+    /// Declare workloads.
+    Deploy(Deploy),
+    /// List workloads.
+    Ps {
+        /// Stopped and succeeded ones too.
+        all: bool,
+    },
+    /// Show everything about workloads.
+    Inspect(Vec<String>),
+    /// Read a log.
+    Logs {
+        /// Whose.
+        name: String,
+        /// Go on with what is written later.
+        follow: bool,
+        /// Only the last lines.
+        tail: Option<u64>,
+    },
+    /// Change workloads.
+    Change(Change),
+    /// Read transitions.
+    Events {
+        /// Go on with what happens later.
+        follow: bool,
+    },
+    /// Show the agent.
+    Status,
+    /// Show versions.
+    Version,
+    /// Check the configuration.
+    ConfigCheck,
+    /// Show the configuration, settled.
+    ConfigShow,
+}
+
+/// Flags of `bargee agent`; each stands above the environment and the file.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct AgentFlags {
+    /// The config file.
+    pub config: Option<PathBuf>,
+    /// Values of keys.
+    pub keys: Flags,
+}
+
+/// `bargee deploy`.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Deploy {
+    /// Files, directories and `-`.
+    pub files: Vec<PathBuf>,
+    /// Only say what would change.
+    pub dry_run: bool,
+    /// Wait until it runs, at most this long.
+    pub wait: Option<Duration>,
+}
+
+/// A verb on workloads.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Change {
+    /// The verb.
+    pub verb: Verb,
+    /// Any names of the workloads.
+    pub names: Vec<String>,
+    /// Wait for the task.
+    pub wait: bool,
+}
+
+/// What can be asked of a workload.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names are the words of the command line")]
+pub enum Verb {
+    Start,
+    Stop,
+    Restart,
+    /// With the signal, if one was named.
+    Kill(Option<String>),
+    Remove,
+}
+
+/// A command line that cannot be understood.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Misuse {
+    /// What is wrong with it.
+    pub message: String,
+    /// Whose help to read.
+    pub topic: Topic,
+}
+
+/// Verbs that are not built yet.
+const LATER: [&str; 13] = [
+    "exec",
+    "rebuild",
+    "set",
+    "graph",
+    "run",
+    "journal",
+    "node",
+    "volume",
+    "confirm",
+    "adopt",
+    "quiesce",
+    "resume",
+    "completion",
+];
+
+/// Options that are not built yet.
+const LATER_OPTIONS: [&str; 5] = ["--prune", "--start", "--since", "-t", "--timestamps"];
+
+/// Understands `words`, without the program's name.
+///
+/// # Errors
+/// They make no command.
+pub fn parse(words: Vec<OsString>) -> Result<Invocation, Misuse> {
+    let mut words = Words::new(words);
+    match command(&mut words) {
+        Ok(command) => {
+            check_format(&words, &command)?;
+            Ok(Invocation { global: words.global, command })
+        }
+        Err(Stop::Help) => {
+            let command = Command::Help(words.topic);
+            Ok(Invocation { global: words.global, command })
+        }
+        Err(Stop::Misuse(message)) => Err(Misuse { message, topic: words.topic }),
+    }
+}
+
+/// `-o` is refused where it would do nothing.
+fn check_format(words: &Words, command: &Command) -> Result<(), Misuse> {
+    let formless = matches!(
+        command,
+        Command::Agent(_) | Command::Logs { .. } | Command::Help(_) | Command::ConfigCheck
+    );
+    if words.format_given && formless {
+        let message = "-o has no meaning for this command".to_owned();
+        return Err(Misuse { message, topic: words.topic });
+    }
+    Ok(())
+}
+
+/// Why the reading of words ends early.
+enum Stop {
+    Help,
+    Misuse(String),
+}
+
+fn misuse<T>(message: impl Into<String>) -> Result<T, Stop> {
+    Err(Stop::Misuse(message.into()))
+}
+
+impl From<lexopt::Error> for Stop {
+    fn from(error: lexopt::Error) -> Self {
+        Self::Misuse(error.to_string())
+    }
+}
+
+/// The words, global options taken out on the way.
+struct Words {
+    parser: Parser,
+    global: Global,
+    format_given: bool,
+    topic: Topic,
+}
+
+/// One word.
+enum Word {
+    /// With its dashes.
+    Option(String),
+    Value(OsString),
+}
+
+impl Words {
+    fn new(words: Vec<OsString>) -> Self {
+        Self {
+            parser: Parser::from_args(words),
+            global: Global::default(),
+            format_given: false,
+            topic: Topic::Overview,
+        }
+    }
+
+    fn next(&mut self) -> Result<Option<Word>, Stop> {
+        loop {
+            let option = match self.parser.next()? {
+                None => return Ok(None),
+                Some(Arg::Value(value)) => return Ok(Some(Word::Value(value))),
+                Some(Arg::Short(letter)) => format!("-{letter}"),
+                Some(Arg::Long(name)) => format!("--{name}"),
+            };
+            match option.as_str() {
+                "-h" | "--help" => return Err(Stop::Help),
+                "--socket" => self.global.socket = Some(self.parser.value()?.into()),
+                "--config" => self.global.config = Some(self.parser.value()?.into()),
+                "-o" | "--output" => self.format()?,
+                other if LATER_OPTIONS.contains(&other) => {
+                    return misuse(format!("{other} is not supported yet"));
+                }
+                _ => return Ok(Some(Word::Option(option))),
+            }
+        }
+    }
+
+    fn format(&mut self) -> Result<(), Stop> {
+        self.format_given = true;
+        self.global.format = match self.text()?.as_str() {
+            "table" => Format::Table,
+            "json" => Format::Json,
+            "yaml" => Format::Yaml,
+            other => return misuse(format!("-o {other}: allowed are table, json, yaml")),
+        };
+        Ok(())
+    }
+
+    /// The value of the option just read.
+    fn text(&mut self) -> Result<String, Stop> {
+        text(self.parser.value()?)
+    }
+
+    /// The next word, which may only be a value.
+    fn value(&mut self) -> Result<Option<String>, Stop> {
+        match self.next()? {
+            None => Ok(None),
+            Some(Word::Value(value)) => text(value).map(Some),
+            Some(Word::Option(option)) => unknown(&option),
+        }
+    }
+
+    /// Nothing may follow.
+    fn end(&mut self) -> Result<(), Stop> {
+        match self.value()? {
+            None => Ok(()),
+            Some(value) => misuse(format!("'{value}' is one word too many")),
+        }
+    }
+}
+
+fn text(word: OsString) -> Result<String, Stop> {
+    word.into_string()
+        .or_else(|word| misuse(format!("'{}' is not UTF-8 text", word.to_string_lossy())))
+}
+
+fn unknown<T>(option: &str) -> Result<T, Stop> {
+    misuse(format!("unknown option {option}"))
+}
+
+fn command(words: &mut Words) -> Result<Command, Stop> {
+    let name = match words.next()? {
+        None => return misuse("a command is missing"),
+        Some(Word::Option(option)) if matches!(option.as_str(), "-V" | "--version") => {
+            return Ok(Command::Version);
+        }
+        Some(Word::Option(option)) => return unknown(&option),
+        Some(Word::Value(name)) => text(name)?,
+    };
+    if name == "ms" {
+        return match words.value()? {
+            Some(name) if is_for_workloads(&name) => named(&name, words),
+            Some(name) => misuse(format!("'ms {name}' is no command")),
+            None => misuse("a command is missing after 'ms'"),
+        };
+    }
+    named(&name, words)
+}
+
+fn is_for_workloads(name: &str) -> bool {
+    const NAMES: [&str; 9] =
+        ["ps", "inspect", "logs", "start", "stop", "restart", "kill", "rm", "deploy"];
+    NAMES.contains(&name) || LATER.contains(&name)
+}
+
+fn named(name: &str, words: &mut Words) -> Result<Command, Stop> {
+    if LATER.contains(&name) {
+        return misuse(format!("'{name}' is not supported yet"));
+    }
+    match Topic::find(name) {
+        Some(topic) => words.topic = topic,
+        None => return misuse(format!("'{name}' is no command")),
+    }
+    match name {
+        "help" => help(words),
+        "agent" => agent(words),
+        "deploy" => deploy(words),
+        "ps" => ps(words),
+        "inspect" => names(words).map(Command::Inspect),
+        "logs" => logs(words),
+        "events" => follow(words).map(|follow| Command::Events { follow }),
+        "status" => words.end().map(|()| Command::Status),
+        "version" => words.end().map(|()| Command::Version),
+        "config" => config(words),
+        verb => change(verb, words),
+    }
+}
+
+fn help(words: &mut Words) -> Result<Command, Stop> {
+    let Some(name) = words.value()? else { return Ok(Command::Help(Topic::Overview)) };
+    words.end()?;
+    match Topic::find(&name) {
+        Some(topic) => Ok(Command::Help(topic)),
+        None => misuse(format!("there is no help for '{name}'")),
+    }
+}
+
+fn agent(words: &mut Words) -> Result<Command, Stop> {
+    let mut keys = Flags::default();
+    while let Some(word) = words.next()? {
+        let slot = match &word {
+            Word::Option(option) => match option.as_str() {
+                "--node" => &mut keys.node,
+                "--engine" => &mut keys.engine,
+                "--engine-url" => &mut keys.engine_url,
+                "--data-dir" => &mut keys.data_dir,
+                "--workers" => &mut keys.workers,
+                "--log-level" => &mut keys.log_level,
+                other => return unknown(other),
+            },
+            Word::Value(value) => {
+                return misuse(format!("'{}' is one word too many", value.to_string_lossy()));
+            }
+        };
+        *slot = Some(words.text()?);
+    }
+    keys.api_socket = match &words.global.socket {
+        Some(socket) => Some(text(socket.clone().into_os_string())?),
+        None => None,
+    };
+    Ok(Command::Agent(AgentFlags { config: words.global.config.clone(), keys }))
+}
+
+fn deploy(words: &mut Words) -> Result<Command, Stop> {
+    let mut deploy = Deploy::default();
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Option(option) => match option.as_str() {
+                "-f" | "--file" => deploy.files.push(words.parser.value()?.into()),
+                "--dry-run" => deploy.dry_run = true,
+                "--wait" => deploy.wait = Some(wait(words)?),
+                other => return unknown(other),
+            },
+            Word::Value(value) => {
+                let value = value.to_string_lossy();
+                return misuse(format!("'{value}': files are named with -f"));
+            }
+        }
+    }
+    if deploy.files.is_empty() {
+        return misuse("-f FILE is missing");
+    }
+    if deploy.files.iter().filter(|file| file.as_os_str() == "-").count() > 1 {
+        return misuse("standard input (-f -) can be read only once");
+    }
+    if deploy.dry_run && deploy.wait.is_some() {
+        return misuse("--dry-run changes nothing, so there is nothing to --wait for");
+    }
+    Ok(Command::Deploy(deploy))
+}
+
+fn wait(words: &mut Words) -> Result<Duration, Stop> {
+    match words.parser.optional_value() {
+        None => Ok(Duration::from_millis(limits::DEPLOY_WAIT_MS)),
+        Some(value) => {
+            let value = text(value)?;
+            span(&value).map_or_else(
+                || misuse(format!("--wait={value}: must be a time like 500ms, 60s, 5m or 1h")),
+                Ok,
+            )
+        }
+    }
+}
+
+/// A length of time above zero, as `60s`; a bare number is seconds.
+fn span(text: &str) -> Option<Duration> {
+    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+    let (number, unit) = text.split_at(digits);
+    let scale = match unit {
+        "ms" => 1,
+        "" | "s" => 1_000,
+        "m" => 60_000,
+        "h" => 3_600_000,
+        _ => return None,
+    };
+    let ms = number.parse::<u64>().ok()?.checked_mul(scale)?;
+    (ms > 0).then(|| Duration::from_millis(ms))
+}
+
+fn ps(words: &mut Words) -> Result<Command, Stop> {
+    let mut all = false;
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Option(option) if matches!(option.as_str(), "-a" | "--all") => all = true,
+            Word::Option(option) => return unknown(&option),
+            Word::Value(name) => {
+                let name = name.to_string_lossy();
+                return misuse(format!("'{name}': ps takes no names; see inspect"));
+            }
+        }
+    }
+    Ok(Command::Ps { all })
+}
+
+fn names(words: &mut Words) -> Result<Vec<String>, Stop> {
+    let mut names = Vec::new();
+    while let Some(name) = words.value()? {
+        names.push(name);
+    }
+    if names.is_empty() { misuse("NAME is missing") } else { Ok(names) }
+}
+
+fn logs(words: &mut Words) -> Result<Command, Stop> {
+    let (mut name, mut follow, mut tail) = (None, false, None);
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Option(option) => match option.as_str() {
+                "-f" | "--follow" => follow = true,
+                "-n" | "--tail" => tail = lines(words)?,
+                other => return unknown(other),
+            },
+            Word::Value(value) if name.is_none() => name = Some(text(value)?),
+            Word::Value(_) => return misuse("only one NAME at a time"),
+        }
+    }
+    match name {
+        Some(name) => Ok(Command::Logs { name, follow, tail }),
+        None => misuse("NAME is missing"),
+    }
+}
+
+fn lines(words: &mut Words) -> Result<Option<u64>, Stop> {
+    let value = words.text()?;
+    if value == "all" {
+        return Ok(None);
+    }
+    match value.parse() {
+        Ok(lines) => Ok(Some(lines)),
+        Err(_) => misuse(format!("--tail {value}: must be a number of lines or 'all'")),
+    }
+}
+
+fn follow(words: &mut Words) -> Result<bool, Stop> {
+    let mut follow = false;
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Option(option) if matches!(option.as_str(), "-f" | "--follow") => follow = true,
+            Word::Option(option) => return unknown(&option),
+            Word::Value(_) => return misuse("events takes no names"),
+        }
+    }
+    Ok(follow)
+}
+
+fn config(words: &mut Words) -> Result<Command, Stop> {
+    let command = match words.value()?.as_deref() {
+        Some("check") => Command::ConfigCheck,
+        Some("show") => Command::ConfigShow,
+        Some(other) => return misuse(format!("'config {other}' is no command")),
+        None => return misuse("'config' needs 'check' or 'show'"),
+    };
+    words.end()?;
+    Ok(command)
+}
+
+fn change(name: &str, words: &mut Words) -> Result<Command, Stop> {
+    let verb = match name {
+        "start" => Verb::Start,
+        "stop" => Verb::Stop,
+        "restart" => Verb::Restart,
+        "kill" => Verb::Kill(None),
+        "rm" => Verb::Remove,
+        other => return misuse(format!("'{other}' is no command")),
+    };
+    let mut change = Change { verb, names: Vec::new(), wait: true };
+    while let Some(word) = words.next()? {
+        match word {
+            Word::Option(option) => match (option.as_str(), &mut change.verb) {
+                ("--no-wait", _) => change.wait = false,
+                ("-s" | "--signal", Verb::Kill(signal)) => *signal = Some(words.text()?),
+                (other, _) => return unknown(other),
+            },
+            Word::Value(name) => change.names.push(text(name)?),
+        }
+    }
+    if change.names.is_empty() { misuse("NAME is missing") } else { Ok(Command::Change(change)) }
+}

@@ -1,0 +1,67 @@
+//! `bargee config check` and `config show`: the configuration as the agent would read it here.
+
+use std::path::PathBuf;
+
+use super::console::{Console, Format};
+use super::failure::{Exit, Failure};
+use super::table;
+use crate::api::wire::Settings;
+
+/// The configuration, settled.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Loaded {
+    /// Where the agent listens.
+    pub socket: PathBuf,
+    /// All settings as `(key, value)`, in the order of the documentation.
+    pub settings: Vec<(String, String)>,
+    /// What is odd about it but no error.
+    pub warnings: Vec<String>,
+}
+
+/// Says whether the configuration is right.
+///
+/// # Errors
+/// It is not.
+pub fn check(loaded: Result<Loaded, Vec<String>>, console: &mut Console) -> Result<(), Failure> {
+    let loaded = settle(loaded, console)?;
+    let count = loaded.warnings.len();
+    let verdict = if count == 0 { "ok".to_owned() } else { format!("ok, {count} warning(s)") };
+    writeln!(console.out, "{verdict}")?;
+    Ok(console.out.flush()?)
+}
+
+/// Shows every setting with its value.
+///
+/// # Errors
+/// It is not right, or cannot be written.
+pub fn show(
+    loaded: Result<Loaded, Vec<String>>,
+    format: Format,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let loaded = settle(loaded, console)?;
+    if format != Format::Table {
+        return console.data(format, &Settings(loaded.settings));
+    }
+    let rows: Vec<Vec<String>> =
+        loaded.settings.into_iter().map(|(key, value)| vec![key, value]).collect();
+    Ok(table::write(console.out, &["KEY", "VALUE"], &rows)?)
+}
+
+/// Tells warnings and errors, each on a line.
+fn settle(loaded: Result<Loaded, Vec<String>>, console: &mut Console) -> Result<Loaded, Failure> {
+    match loaded {
+        Ok(loaded) => {
+            for warning in &loaded.warnings {
+                console.note(&format!("warning: {warning}"));
+            }
+            Ok(loaded)
+        }
+        Err(errors) => {
+            for error in &errors {
+                Failure::failed(error).tell(console.err)?;
+            }
+            Err(Failure::told(Exit::Failed))
+        }
+    }
+}

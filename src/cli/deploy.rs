@@ -1,0 +1,130 @@
+//! `bargee deploy`.
+
+use std::time::Duration;
+
+use super::args::Deploy;
+use super::client::{CallError, Client};
+use super::console::{Console, Format};
+use super::failure::{Exit, Failure};
+use super::progress::Progress;
+use super::reach::{Goal, Verdict};
+use super::{files, table};
+use crate::api::url::encode;
+use crate::api::wire::{Applied, ErrorDetail, List, Problem, Workload};
+use crate::limits;
+
+/// Declares what the files hold, tells what changed, and waits if that is asked for.
+///
+/// # Errors
+/// It was refused, or a workload did not get there.
+pub fn deploy(
+    client: &Client,
+    deploy: &Deploy,
+    format: Format,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let files = files::read(&deploy.files, console.input)?;
+    let body = files::body(files)?;
+    let route = "/v1/deploy/microservices:apply";
+    let path = format!("{route}?dryRun={}", deploy.dry_run);
+    let applied: Applied = match client.post(&path, &body) {
+        Ok(applied) => applied,
+        Err(CallError::Refused(422, detail)) => return Err(refused(&detail, console)?),
+        Err(error) => return Err(error.into()),
+    };
+    if format == Format::Table {
+        tell(&applied, deploy.dry_run, console)?;
+    } else {
+        console.data(format, &applied)?;
+    }
+    match deploy.wait {
+        Some(limit) => wait(client, &applied, limit, console),
+        None => Ok(()),
+    }
+}
+
+fn tell(applied: &Applied, dry_run: bool, console: &mut Console) -> Result<(), Failure> {
+    for item in &applied.items {
+        let would = match (dry_run, item.change.as_str()) {
+            (true, "unchanged") => "would stay ",
+            (true, _) => "would be ",
+            (false, _) => "",
+        };
+        let (key, change, generation) = (&item.key, &item.change, item.generation);
+        writeln!(console.out, "{key} {would}{change} (generation {generation})")?;
+    }
+    Ok(console.out.flush()?)
+}
+
+/// Tells every problem on a line of its own.
+fn refused(detail: &ErrorDetail, console: &mut Console) -> Result<Failure, Failure> {
+    let problems: Vec<Problem> = serde_json::from_value(detail.details.clone()).unwrap_or_default();
+    if problems.is_empty() {
+        return Ok(Failure::failed(detail.message.clone()));
+    }
+    for Problem { file, line, field, message } in &problems {
+        let line = if *line > 0 { format!(":{line}") } else { String::new() };
+        let field = if field.is_empty() { String::new() } else { format!(": {field}") };
+        let text = format!("{file}{line}{field}: {message}");
+        writeln!(console.err, "{}", table::clean(&text))?;
+    }
+    let count = problems.len();
+    let plural = if count == 1 { "problem" } else { "problems" };
+    Ok(Failure::failed(format!("nothing was applied: {count} {plural}")))
+}
+
+fn wait(
+    client: &Client,
+    applied: &Applied,
+    limit: Duration,
+    console: &mut Console,
+) -> Result<(), Failure> {
+    let mut goals: Vec<Goal> = applied.items.iter().map(Goal::new).collect();
+    let mut progress = Progress::default();
+    let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
+    let begin = console.time.now_ms();
+    loop {
+        let readings = read(client, &goals)?;
+        let now = console.time.now_ms();
+        for goal in &mut goals {
+            goal.judge(readings.iter().find(|reading| reading.uid == goal.uid), now);
+            if now.saturating_sub(begin) >= limit_ms {
+                goal.give_up(limit_ms);
+            }
+        }
+        progress.show(console, &goals);
+        if goals.iter().all(Goal::is_settled) {
+            return outcome(&goals, console);
+        }
+        console.time.pause(Duration::from_millis(limits::DEPLOY_POLL_MS));
+    }
+}
+
+/// Reads the workloads that are not there yet: a single one by itself, more in one list.
+fn read(client: &Client, goals: &[Goal]) -> Result<Vec<Workload>, Failure> {
+    let open: Vec<&Goal> = goals.iter().filter(|goal| !goal.is_settled()).collect();
+    match open.as_slice() {
+        [] => Ok(Vec::new()),
+        [goal] => match client.get(&format!("/v1/ms/{}", encode(&goal.uid))) {
+            Ok(workload) => Ok(vec![workload]),
+            Err(CallError::Refused(404, _)) => Ok(Vec::new()),
+            Err(error) => Err(error.into()),
+        },
+        _ => Ok(client.get::<List<Workload>>("/v1/ms")?.items),
+    }
+}
+
+fn outcome(goals: &[Goal], console: &mut Console) -> Result<(), Failure> {
+    let mut failed = 0;
+    for goal in goals {
+        if let Verdict::Failed(why) = goal.verdict() {
+            failed += 1;
+            Failure::failed(format!("{}: {why}", goal.key)).tell(console.err)?;
+        }
+    }
+    if failed == 0 {
+        return Ok(());
+    }
+    let hint = "`bargee inspect NAME` and `bargee logs NAME` say more";
+    Err(Failure::told(Exit::Failed).with_hint(hint))
+}

@@ -1,0 +1,251 @@
+//! The texts of `--help`, which are the reference.
+
+/// What help is about.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "the names are those of the commands")]
+pub enum Topic {
+    Overview,
+    Agent,
+    Deploy,
+    Ps,
+    Inspect,
+    Logs,
+    Start,
+    Stop,
+    Restart,
+    Kill,
+    Remove,
+    Events,
+    Status,
+    Version,
+    Config,
+    Help,
+}
+
+/// Commands in the order in which they are listed, each with its topic.
+const COMMANDS: [(&str, Topic); 15] = [
+    ("deploy", Topic::Deploy),
+    ("ps", Topic::Ps),
+    ("inspect", Topic::Inspect),
+    ("logs", Topic::Logs),
+    ("start", Topic::Start),
+    ("stop", Topic::Stop),
+    ("restart", Topic::Restart),
+    ("kill", Topic::Kill),
+    ("rm", Topic::Remove),
+    ("events", Topic::Events),
+    ("status", Topic::Status),
+    ("version", Topic::Version),
+    ("config", Topic::Config),
+    ("agent", Topic::Agent),
+    ("help", Topic::Help),
+];
+
+impl Topic {
+    /// The topic of a command.
+    pub fn find(command: &str) -> Option<Self> {
+        COMMANDS.iter().find(|(name, _)| *name == command).map(|(_, topic)| *topic)
+    }
+
+    /// The command whose help this is; empty: all of them.
+    pub fn command(self) -> &'static str {
+        COMMANDS.iter().find(|(_, topic)| *topic == self).map_or("", |(name, _)| name)
+    }
+
+    /// The help.
+    pub fn text(self) -> &'static str {
+        match self {
+            Self::Overview | Self::Help => OVERVIEW,
+            Self::Agent => AGENT,
+            Self::Deploy => DEPLOY,
+            Self::Ps => PS,
+            Self::Inspect => INSPECT,
+            Self::Logs => LOGS,
+            Self::Start => START,
+            Self::Stop => STOP,
+            Self::Restart => RESTART,
+            Self::Kill => KILL,
+            Self::Remove => RM,
+            Self::Events => EVENTS,
+            Self::Status => STATUS,
+            Self::Version => VERSION,
+            Self::Config => CONFIG,
+        }
+    }
+}
+
+const OVERVIEW: &str = "\
+bargee keeps the containers of this device in the state that was declared for them.
+
+Usage: bargee COMMAND [OPTIONS]
+
+  deploy -f FILE    declare workloads; the agent keeps them so from then on
+  ps                list workloads
+  inspect NAME      show everything about a workload
+  logs NAME         read what a workload writes
+  start NAME        want it running
+  stop NAME         want it stopped; it stays stopped over reboots
+  restart NAME      stop and start it once
+  kill NAME         send a signal; what follows is up to its restart policy
+  rm NAME           want it gone, with its container
+  events            read changes of state
+  status            show the agent, its engine and what it complains about
+  version           show the versions of this command and of the agent
+  config            check or show the configuration
+  agent             be the agent
+  help COMMAND      show the help of a command
+
+NAME is a workload's name where it is unique, application/name, or its uid or the
+beginning of it (4 hex digits or more).
+
+Options of every command:
+  --socket PATH     the agent's socket (default: $BARGEE_API_SOCKET, then the
+                    configuration's, then /run/bargee/bargee.sock)
+  --config FILE     the configuration (default: /etc/bargee/config.yaml)
+  -o FORMAT         table (default), json or yaml
+  -h, --help        show help; also behind a command
+
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not allowed, 4 not found, 5 conflict,
+10 agent not reachable.
+";
+
+const AGENT: &str = "\
+Be the agent: keep workloads running until SIGTERM or SIGINT. Workloads go on
+running when it ends, and are found again when it starts.
+
+Usage: bargee agent [OPTIONS]
+
+  --config FILE     the configuration (default: /etc/bargee/config.yaml)
+  --node NAME       name of this device (default: its host name)
+  --engine NAME     the engine: docker
+  --engine-url URL  its socket (default: unix:///var/run/docker.sock)
+  --data-dir DIR    where the agent keeps its state (default: /var/lib/bargee)
+  --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
+  --workers N       steps carried out at the same time (default: 4)
+  --log-level LEVEL error, warn, info, debug or trace (default: info)
+
+Options stand above BARGEE_ variables, and these above the file.
+";
+
+const DEPLOY: &str = "\
+Declare workloads from manifests, all or none. Workloads that are named keep their
+desired state; what is not named is left alone.
+
+Usage: bargee deploy -f FILE|DIR|- [-f ...] [OPTIONS]
+
+  -f FILE           a manifest in YAML or JSON; '-' is standard input; a directory
+                    stands for its *.yaml, *.yml and *.json
+  --dry-run         check and say what would change; change nothing
+  --wait[=TIME]     wait until all of them have run for 5 s, have succeeded, or are
+                    stopped on purpose; give up after TIME (default 60s)
+";
+
+const PS: &str = "\
+List workloads, without those that are stopped or have succeeded.
+
+Usage: bargee ps [-a]
+
+  -a, --all         list these too
+";
+
+const INSPECT: &str = "\
+Show everything about workloads, their manifests included, as YAML.
+
+Usage: bargee inspect NAME... [-o json]
+";
+
+const LOGS: &str = "\
+Read what the container of a workload has written.
+
+Usage: bargee logs NAME [OPTIONS]
+
+  -f, --follow      go on with what it writes, until it ends
+  -n, --tail LINES  only the last lines
+";
+
+const START: &str = "\
+Want workloads running, and wait until they are.
+
+Usage: bargee start NAME... [--no-wait]
+";
+
+const STOP: &str = "\
+Want workloads stopped, and wait until they are. They stay stopped until `bargee
+start`, whatever their restart policy.
+
+Usage: bargee stop NAME... [--no-wait]
+";
+
+const RESTART: &str = "\
+Stop and start workloads once, and wait until they run again.
+
+Usage: bargee restart NAME... [--no-wait]
+";
+
+const KILL: &str = "\
+Send a signal to workloads. What follows an exit is up to their restart policy.
+
+Usage: bargee kill NAME... [OPTIONS]
+
+  -s, --signal SIG  the signal, by name or number (default: SIGKILL)
+  --no-wait         do not wait until it is sent
+";
+
+const RM: &str = "\
+Want workloads gone, and wait until they and their containers are. Named volumes
+stay.
+
+Usage: bargee rm NAME... [--no-wait]
+";
+
+const EVENTS: &str = "\
+Read changes of state, one a line, oldest first.
+
+Usage: bargee events [-f]
+
+  -f, --follow      go on with what happens
+";
+
+const STATUS: &str = "\
+Show the agent, its engine and what it complains about.
+
+Usage: bargee status
+";
+
+const VERSION: &str = "\
+Show the version of this command, and that of the agent if it answers.
+
+Usage: bargee version
+";
+
+const CONFIG: &str = "\
+Check the configuration as the agent would read it here, or show it settled.
+
+Usage: bargee config check [--config FILE]
+       bargee config show [--config FILE]
+";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_command_is_listed_and_has_its_help() {
+        for (name, topic) in COMMANDS {
+            assert_eq!(topic.command(), name);
+            assert!(OVERVIEW.contains(&format!("\n  {name} ")), "{name}");
+            let usage = format!("Usage: bargee {name}");
+            assert!(topic == Topic::Help || topic.text().contains(&usage), "{name}");
+        }
+        assert_eq!(Topic::Overview.command(), "");
+    }
+
+    #[test]
+    fn help_fits_a_narrow_terminal() {
+        for (name, topic) in COMMANDS {
+            for line in topic.text().lines() {
+                assert!(line.chars().count() <= 84, "{name}: {line}");
+            }
+        }
+    }
+}
