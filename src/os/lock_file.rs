@@ -21,7 +21,10 @@ pub struct LockFile {
 #[derive(Debug, thiserror::Error)]
 pub enum LockError {
     /// Another process holds it.
-    #[error("{} is locked by {holder}: stop that process first, or use another directory", file.display())]
+    #[error(
+        "{} is locked by {holder}: stop that process first, or use another directory",
+        file.display()
+    )]
     Held {
         /// The lock file.
         file: PathBuf,

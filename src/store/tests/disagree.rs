@@ -170,11 +170,20 @@ fn the_declarations_of_another_store_are_not_taken_over() {
 }
 
 #[test]
-fn an_id_that_fails_in_the_database_comes_from_beside_it() {
+fn values_that_fail_in_the_database_are_not_believed() {
     let home = filled(&[full(1)]);
     let id = home.open().store_id;
-    home.sql("UPDATE meta SET value = replace(value, '0', '1') || 'x' WHERE key = 'id'");
+    home.sql("UPDATE meta SET value = replace(value, '0', '1') WHERE key = 'id'");
+    home.sql("UPDATE meta SET value = '999' WHERE key = 'revision'");
     let opened = home.open();
     assert_eq!(opened.store_id, id);
     assert_eq!(opened.records, [full(1)]);
+    drop(opened);
+    // The store is whole, but that it says so cannot be trusted any more.
+    home.sql("UPDATE meta SET sum = 'x' WHERE key = 'whole'");
+    assert!(!home.open().whole);
+    // A revision that was believed would hide that the row is missing.
+    home.sql("UPDATE meta SET value = '999' WHERE key = 'revision'");
+    home.sql("DELETE FROM workloads");
+    assert_eq!(home.open().records, [rebuilt(&full(1))]);
 }

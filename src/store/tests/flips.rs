@@ -1,4 +1,5 @@
-//! Flipped bytes and cuts anywhere: nothing that was declared is lost, and no row is wrong in silence.
+//! Flipped bytes and cuts anywhere: nothing that was declared is lost, and no row is wrong in
+//! silence.
 
 use std::fs;
 use std::path::Path;
