@@ -161,7 +161,8 @@ mod tests {
         let mut layers = Layers::default();
         for id in 0..PULL_LAYERS + 10 {
             let line = format!(
-                r#"{{"status":"Downloading","id":"{id}","progressDetail":{{"current":1,"total":2}}}}"#
+                r#"{{"status":"Downloading","id":"{id}",
+                "progressDetail":{{"current":1,"total":2}}}}"#
             );
             take(&mut layers, &line);
         }

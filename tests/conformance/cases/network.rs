@@ -17,7 +17,8 @@ fn server(name: &str) -> bargee::domain::effect::NewContainer {
 /// Fetches a file from a server that may not listen yet.
 fn visitor(name: &str, host: &str) -> bargee::domain::effect::NewContainer {
     let line = format!(
-        "for n in $(seq 200); do wget -qO- http://{host}:8080/group && exit; sleep 0.1; done; exit 9"
+        "for n in $(seq 200); do wget -qO- http://{host}:8080/group && exit; sleep 0.1; done; \
+         exit 9"
     );
     shell(name, &line)
 }

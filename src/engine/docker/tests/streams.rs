@@ -27,10 +27,11 @@ fn stream_of(chunks: Vec<String>, whole: bool) -> impl Fn(&Heard, &mut UnixStrea
         for bytes in &chunks {
             chunk(stream, bytes.as_bytes());
         }
-        if whole {
-            chunk(stream, b"");
+        if !whole {
+            return Then::Close;
         }
-        Then::Close
+        chunk(stream, b"");
+        Then::Keep
     }
 }
 
