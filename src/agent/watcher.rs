@@ -10,7 +10,7 @@ use super::Rooms;
 use super::inbox::Mail;
 use super::worker::guarded;
 use crate::domain::event::Event;
-use crate::domain::fault::Fault;
+use crate::domain::fault::{Fault, FaultKind};
 use crate::limits;
 use crate::os::thread;
 
@@ -30,7 +30,8 @@ pub fn start(rooms: &Rooms, stopped: Receiver<()>) -> io::Result<JoinHandle<()>>
             if rooms.published.take_reopen() {
                 continue;
             }
-            if rooms.inbox.send(Mail::Event(Event::StreamDown(fault))).is_err() {
+            let down = Event::StreamDown(tell_apart(&rooms, fault));
+            if rooms.inbox.send(Mail::Event(down)).is_err() {
                 return;
             }
             if stopped.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
@@ -38,6 +39,14 @@ pub fn start(rooms: &Rooms, stopped: Receiver<()>) -> io::Result<JoinHandle<()>>
             }
         }
     })
+}
+
+/// The end of a stream says nothing about the engine: one that still answers is only polled.
+fn tell_apart(rooms: &Rooms, fault: Fault) -> Fault {
+    match rooms.engine.ping() {
+        Ok(_) => Fault { kind: FaultKind::Trouble, ..fault },
+        Err(away) => away,
+    }
 }
 
 /// Opens the stream and passes its events on until it ends.

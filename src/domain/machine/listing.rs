@@ -11,6 +11,8 @@ use crate::domain::names::{BootId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Seen};
 use crate::domain::record::{Desired, Instance, Run};
 use crate::domain::spec_hash::is_comparable;
+use crate::domain::time::Span;
+use crate::limits;
 
 /// The lines of a listing that belong to workloads of this store.
 #[derive(Default)]
@@ -30,8 +32,11 @@ impl Machine {
             Err(fault) => return self.on_listing_failed(&fault),
         };
         self.engine.next_list = self.next_list_after(false);
-        if self.engine.stream_up && !self.engine.stream_doubted {
-            self.conditions.remove("eventStream");
+        // A stream that comes and goes is one trouble and one line, until it holds.
+        let held = self.now.tick.since(self.engine.stream_since) >= Span(limits::STABLE_MS);
+        let trusted = self.engine.stream_up && !self.engine.stream_doubted;
+        if trusted && held && self.conditions.remove("eventStream").is_some() {
+            self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
         let first = !self.engine.listed;
         self.engine.listed = true;

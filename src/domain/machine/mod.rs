@@ -109,6 +109,8 @@ struct EngineLink {
     error: String,
     away_since: Option<Tick>,
     stream_up: bool,
+    /// When it was opened.
+    stream_since: Tick,
     /// Our own start did not show on the stream: it is looked at like one that is down.
     stream_doubted: bool,
     /// The stream was lost; exits first seen in the next listing are interruptions.

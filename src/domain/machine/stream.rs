@@ -13,6 +13,7 @@ use crate::limits;
 impl Machine {
     pub(super) fn on_stream_up(&mut self, info: EngineInfo) {
         self.engine.stream_up = true;
+        self.engine.stream_since = self.now.tick;
         self.engine.stream_doubted = false;
         self.engine.info = info;
         // What happened before the stream was open shows in a listing only.
