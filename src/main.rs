@@ -13,9 +13,20 @@ use bargee::cli::failure::{Exit, Failure};
 use bargee::cli::{self, Outcome};
 use bargee::config::{self, Flags, Settled};
 use bargee::os::memory;
+use log::LevelFilter;
 
 fn main() -> ExitCode {
     memory::use_one_arena();
+    let exit = match run_command() {
+        Outcome::Ended(exit) => exit,
+        Outcome::Agent(flags) => run_agent(&flags),
+    };
+    ExitCode::from(exit.code())
+}
+
+/// Runs everything but the agent. The streams are locked in here only: the agent's threads log to
+/// one of them.
+fn run_command() -> Outcome {
     let words = env::args_os().skip(1).collect();
     let mut console = Console {
         input: &mut io::stdin().lock(),
@@ -26,13 +37,7 @@ fn main() -> ExitCode {
         time: &SystemTime,
         load_config: &load_config,
     };
-    let outcome = cli::run(words, &mut console);
-    drop(console);
-    let exit = match outcome {
-        Outcome::Ended(exit) => exit,
-        Outcome::Agent(flags) => run_agent(&flags),
-    };
-    ExitCode::from(exit.code())
+    cli::run(words, &mut console)
 }
 
 /// The `BARGEE_` variables. What is not UTF-8 is read as far as it is, and refused where it counts.
@@ -91,6 +96,9 @@ fn settle(flags: &AgentFlags) -> Result<(Settled, Vec<String>), Vec<String>> {
 fn start_log(settled: &Settled) {
     env_logger::Builder::new()
         .filter_level(settled.log_level.value)
+        // The HTTP client tells of every call at debug level.
+        .filter_module("ureq", LevelFilter::Warn)
+        .filter_module("ureq_proto", LevelFilter::Warn)
         .format(|out, record| {
             writeln!(out, "{:<5} {}", record.level().as_str().to_lowercase(), record.args())
         })
