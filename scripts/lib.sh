@@ -48,8 +48,8 @@ need_packages() {
         have_package "$name" || missing+=("$name")
     done
     [ ${#missing[@]} -eq 0 ] && return
-    have apt-get || die "missing: ${missing[*]} (Debian's names). This is no Debian: install them by hand"
-    [ "$(id -u)" = 0 ] || die "missing: ${missing[*]}. Run as root, or: apt-get install ${missing[*]}"
+    have apt-get || die "this is no Debian: install by hand (Debian's names): ${missing[*]}"
+    [ "$(id -u)" = 0 ] || die "run as root, or first: apt-get install ${missing[*]}"
     update_package_lists
     say "installing ${missing[*]}"
     apt_get install -y --no-install-recommends "${missing[@]}" >&2

@@ -212,8 +212,11 @@ on() {
 
 # serve ENGINE PORT : a network, and on it a web server that says the engine's name.
 serve() {
-    on "$1" network create app && on "$1" run -d --name web --network app -p "127.0.0.1:$2:8080" localtest/busybox:1 sh -c \
-        "echo engine-$1 >/tmp/index.html; httpd -p 8080 -h /tmp; trap 'exit 0' TERM; sleep 1000 & wait"
+    on "$1" network create app && on "$1" run -d --name web --network app \
+        -p "127.0.0.1:$2:8080" localtest/busybox:1 sh -c "echo engine-$1 >/tmp/index.html
+            httpd -p 8080 -h /tmp
+            trap 'exit 0' TERM
+            sleep 1000 & wait"
 }
 
 answers() { [ "$(curl -s "http://127.0.0.1:$2/index.html")" = "engine-$1" ]; }
