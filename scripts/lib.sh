@@ -95,7 +95,7 @@ use_debian_rust() {
     export CARGO=/usr/bin/cargo RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc
     export PATH="/usr/bin:$PATH"
     rust_is_new_enough "$CARGO" "$RUSTC" \
-        || die "Debian's rustc-web is older than $(wanted_rust): install a newer Rust from rustup.rs"
+        || die "Debian's rustc-web is older than $(wanted_rust): use rustup"
 }
 
 # SQLite is compiled in, so a C compiler that links is needed too.
