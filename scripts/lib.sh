@@ -48,8 +48,8 @@ need_packages() {
         have_package "$name" || missing+=("$name")
     done
     [ ${#missing[@]} -eq 0 ] && return
-    have apt-get || die "missing: ${missing[*]} (Debian's names). This is no Debian: install them by hand"
-    [ "$(id -u)" = 0 ] || die "missing: ${missing[*]}. Run as root, or: apt-get install ${missing[*]}"
+    have apt-get || die "this is no Debian: install by hand (Debian's names): ${missing[*]}"
+    [ "$(id -u)" = 0 ] || die "run as root, or first: apt-get install ${missing[*]}"
     update_package_lists
     say "installing ${missing[*]}"
     apt_get install -y --no-install-recommends "${missing[@]}" >&2
@@ -95,7 +95,7 @@ use_debian_rust() {
     export CARGO=/usr/bin/cargo RUSTC=/usr/bin/rustc RUSTDOC=/usr/bin/rustdoc
     export PATH="/usr/bin:$PATH"
     rust_is_new_enough "$CARGO" "$RUSTC" \
-        || die "Debian's rustc-web is older than $(wanted_rust): install a newer Rust from rustup.rs"
+        || die "Debian's rustc-web is older than $(wanted_rust): use rustup"
 }
 
 # SQLite is compiled in, so a C compiler that links is needed too.

@@ -22,12 +22,10 @@ esac
 TMPDIR=$(mktemp -d /tmp/bargee-test.XXXXXX)
 export TMPDIR
 
-# Engines first, so that no agent sees half of one; then what still runs of our own children: they
-# have our TMPDIR in their environment.
+# What still runs of our own children has our TMPDIR in its environment; what they left of their
+# engines is under it.
 cleanup() {
     local dir file pid
-    scripts/engines.sh status 2>/dev/null | sed -n "s,.* \($TMPDIR/.*\),\1,p" \
-        | while read -r dir; do scripts/engines.sh remove docker "$dir" || true; done
     for file in /proc/[0-9]*/environ; do
         pid=${file#/proc/}
         pid=${pid%/environ}
@@ -36,6 +34,8 @@ cleanup() {
             kill -9 "$pid" 2>/dev/null || true
         fi
     done
+    scripts/engines.sh status 2>/dev/null | sed -n "s,.* \($TMPDIR/.*\),\1,p" \
+        | while read -r dir; do scripts/engines.sh remove docker "$dir" || true; done
     rm -rf "$TMPDIR"
 }
 trap cleanup EXIT
@@ -43,12 +43,14 @@ trap cleanup EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM HUP
 
-# step WHAT COMMAND...
+# step WHAT COMMAND... : in the background, because a shell sees no signal while it runs something
+# in the foreground.
 step() {
     local what=$1 begin=$SECONDS
     shift
     say "$what"
-    "$@"
+    "$@" &
+    wait $!
     say "$what: $((SECONDS - begin)) s"
 }
 
