@@ -79,12 +79,16 @@ pub struct AgentFlags {
     pub config: Option<PathBuf>,
     /// `node`.
     pub node: Option<String>,
+    /// `engine`.
+    pub engine: Option<String>,
     /// `engineUrl`.
     pub engine_url: Option<String>,
     /// `dataDir`.
     pub data_dir: Option<String>,
     /// `api.socket`.
     pub socket: Option<String>,
+    /// `workers`.
+    pub workers: Option<String>,
     /// `log.level`.
     pub log_level: Option<String>,
 }
@@ -352,6 +356,8 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
         let slot = match &word {
             Word::Option(option) => match option.as_str() {
                 "--node" => &mut flags.node,
+                "--engine" => &mut flags.engine,
+                "--workers" => &mut flags.workers,
                 "--engine-url" => &mut flags.engine_url,
                 "--data-dir" => &mut flags.data_dir,
                 "--log-level" => &mut flags.log_level,

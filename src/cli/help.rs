@@ -117,10 +117,12 @@ Usage: bargee agent [OPTIONS]
 
   --config FILE     the configuration (default: /etc/bargee/config.yaml)
   --node NAME       name of this device (default: its host name)
-  --engine-url URL  the engine (default: unix:///var/run/docker.sock)
+  --engine NAME     docker (default)
+  --engine-url URL  its socket (default: unix:///var/run/docker.sock)
   --data-dir DIR    where the agent keeps its state (default: /var/lib/bargee)
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
-  --log-level LEVEL error, warn, info, debug or trace
+  --workers N       steps on the engine at a time (default: 4)
+  --log-level LEVEL error, warn, info (default), debug or trace
 
 Options stand above BARGEE_ variables, and these above the file.
 ";
