@@ -1,6 +1,8 @@
 //! What the commands print, and with which exit code they end.
 
 use bargee::api::backend::AskError;
+use bargee::cli::Outcome;
+use bargee::cli::failure::Exit;
 use bargee::domain::effect::Refusal;
 use bargee::domain::event::Verb;
 use bargee::domain::time::Span;
@@ -298,6 +300,38 @@ fn events_are_sentences_or_data() {
     assert_eq!(seqs, [1, 2]);
     let yaml = Terminal::of(&served).run("events -o yaml").out;
     assert!(yaml.starts_with("---\nseq: 1\nat: "), "{yaml}");
+}
+
+#[test]
+fn followed_events_go_on_until_the_agent_stops() {
+    let served = three();
+    served.fake.set(|inner| {
+        inner.quiet_times = 1;
+        inner.transitions.push(transition(None, State::PendingInitial, ""));
+    });
+    let mut seen = StopAtFirst { fake: &served.fake, text: String::new() };
+    let mut err = Vec::new();
+    let outcome = Terminal::of(&served).run_into("events -f", &mut seen, &mut err);
+    assert_eq!(outcome, Outcome::Ended(Exit::Done));
+    assert_eq!(seen.text, "2026-11-30T12:03:04Z  shop/web  new -> Pending(Initial)\n");
+}
+
+/// Stops the agent as soon as something is printed.
+struct StopAtFirst<'a> {
+    fake: &'a Fake,
+    text: String,
+}
+
+impl std::io::Write for StopAtFirst<'_> {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.text.push_str(&String::from_utf8_lossy(bytes));
+        self.fake.set(|inner| inner.stopping = true);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
 }
 
 #[test]
