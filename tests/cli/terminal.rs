@@ -154,7 +154,8 @@ fn wrong_usage_is_exit_2_with_a_hint() {
         ("logs a -o json", "-o has no meaning", "`bargee logs --help`"),
         ("status web", "one word too many", "`bargee status --help`"),
         ("config", "needs 'check' or 'show'", "`bargee config --help`"),
-        ("ms status", "'ms status' is no command", "`bargee --help` lists"),
+        ("ms", "a command is missing after 'ms'", "`bargee --help` lists"),
+        ("ms dance", "'dance' is no command", "`bargee --help` lists"),
         ("agent now", "one word too many", "`bargee agent --help`"),
     ];
     for (words, message, hint) in cases {
