@@ -1,1 +1,336 @@
-//! File, environment and flags settled once.
+//! File, environment and flags settled once: a flag wins over the environment, the environment over
+//! the file, the file over the default. Each value remembers where it came from.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::{ErrorKind, Read};
+use std::path::{Path, PathBuf};
+
+use log::LevelFilter;
+
+use crate::limits::{BODY_BYTES, WORKERS};
+use crate::yaml::field::{Field, Shape};
+use crate::yaml::nearest::nearest;
+use crate::yaml::{self, Bounds, Flaws};
+
+mod values;
+
+#[cfg(test)]
+mod tests;
+
+/// Where the file is looked for unless another one is named.
+pub const DEFAULT_PATH: &str = "/etc/bargee/config.yaml";
+
+const ROOT: Shape = Shape {
+    path: "",
+    keys: &["node", "engine", "engineUrl", "dataDir", "api", "workers", "log"],
+    later: &["manifestsDir", "shutdown"],
+};
+const API: Shape = Shape { path: "api", keys: &["socket"], later: &["listen", "tokenFile"] };
+const LOG: Shape =
+    Shape { path: "log", keys: &["level"], later: &["file", "maxSize", "reconcileEvery"] };
+
+/// Variables of keys that are not built yet.
+const LATER_VARIABLES: &[&str] = &[
+    "BARGEE_MANIFESTS_DIR",
+    "BARGEE_API_LISTEN",
+    "BARGEE_API_TOKEN_FILE",
+    "BARGEE_LOG_FILE",
+    "BARGEE_LOG_MAX_SIZE",
+    "BARGEE_LOG_RECONCILE_EVERY",
+    "BARGEE_SHUTDOWN_POLICY",
+    "BARGEE_SHUTDOWN_PER_CONTAINER",
+];
+
+/// A key and the other places it can be set in.
+struct Key {
+    name: &'static str,
+    variable: &'static str,
+    flag: &'static str,
+}
+
+const NODE: Key = Key { name: "node", variable: "BARGEE_NODE", flag: "--node" };
+const ENGINE: Key = Key { name: "engine", variable: "BARGEE_ENGINE", flag: "--engine" };
+const ENGINE_URL: Key =
+    Key { name: "engineUrl", variable: "BARGEE_ENGINE_URL", flag: "--engine-url" };
+const DATA_DIR: Key = Key { name: "dataDir", variable: "BARGEE_DATA_DIR", flag: "--data-dir" };
+const API_SOCKET: Key = Key { name: "api.socket", variable: "BARGEE_API_SOCKET", flag: "--socket" };
+const WORKER_COUNT: Key = Key { name: "workers", variable: "BARGEE_WORKERS", flag: "--workers" };
+const LOG_LEVEL: Key = Key { name: "log.level", variable: "BARGEE_LOG_LEVEL", flag: "--log-level" };
+
+/// In the order of the documentation.
+const KEYS: [&Key; 7] =
+    [&NODE, &ENGINE, &ENGINE_URL, &DATA_DIR, &API_SOCKET, &WORKER_COUNT, &LOG_LEVEL];
+
+/// The values of the flags that were given.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Flags {
+    /// `--node`
+    pub node: Option<String>,
+    /// `--engine`
+    pub engine: Option<String>,
+    /// `--engine-url`
+    pub engine_url: Option<String>,
+    /// `--data-dir`
+    pub data_dir: Option<String>,
+    /// `--socket`
+    pub api_socket: Option<String>,
+    /// `--workers`
+    pub workers: Option<String>,
+    /// `--log-level`
+    pub log_level: Option<String>,
+}
+
+/// The whole configuration.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Settled {
+    /// Name of the device; the host name by default.
+    pub node: Setting<String>,
+    /// The container engine.
+    pub engine: Setting<EngineKind>,
+    /// Socket of the engine, from `engineUrl`.
+    pub engine_socket: Setting<PathBuf>,
+    /// Directory of the store.
+    pub data_dir: Setting<PathBuf>,
+    /// Socket that the API is served on.
+    pub api_socket: Setting<PathBuf>,
+    /// Threads that carry out steps.
+    pub workers: Setting<usize>,
+    /// Least level that is logged.
+    pub log_level: Setting<LevelFilter>,
+}
+
+/// A value and where it came from.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Setting<T> {
+    /// The value.
+    pub value: T,
+    /// Where it came from.
+    pub origin: Origin,
+}
+
+/// Where a value came from. Printed as people know the place.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Origin {
+    /// A flag, with its dashes.
+    Flag(&'static str),
+    /// A variable of the environment.
+    Environment(&'static str),
+    /// A line of a file.
+    File(PathBuf, usize),
+    /// Built in.
+    Default,
+}
+
+/// A container engine.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum EngineKind {
+    /// Docker.
+    Docker,
+}
+
+impl EngineKind {
+    /// As the config names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Docker => "docker",
+        }
+    }
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Flag(name) | Self::Environment(name) => f.write_str(name),
+            Self::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Self::Default => f.write_str("default"),
+        }
+    }
+}
+
+impl Settled {
+    /// `(key, value, origin)` of every key, in the order of the documentation.
+    pub fn entries(&self) -> Vec<(&'static str, String, String)> {
+        let url = format!("unix://{}", self.engine_socket.value.display());
+        let level = self.log_level.value.as_str().to_ascii_lowercase();
+        let path = |path: &Path| path.display().to_string();
+        let rows = [
+            (&NODE, self.node.value.clone(), &self.node.origin),
+            (&ENGINE, self.engine.value.as_str().to_owned(), &self.engine.origin),
+            (&ENGINE_URL, url, &self.engine_socket.origin),
+            (&DATA_DIR, path(&self.data_dir.value), &self.data_dir.origin),
+            (&API_SOCKET, path(&self.api_socket.value), &self.api_socket.origin),
+            (&WORKER_COUNT, self.workers.value.to_string(), &self.workers.origin),
+            (&LOG_LEVEL, level, &self.log_level.origin),
+        ];
+        rows.map(|(key, value, origin)| (key.name, value, origin.to_string())).into()
+    }
+}
+
+/// Settles the configuration, and says what is odd but harmless: warnings, as sentences.
+/// `file` is a file that was asked for; without it the one at [`DEFAULT_PATH`] is read if there is
+/// one.
+///
+/// # Errors
+/// Everything that is wrong, as sentences that name the place.
+pub fn settle(
+    file: Option<&Path>,
+    environment: impl Iterator<Item = (String, String)>,
+    flags: &Flags,
+) -> Result<(Settled, Vec<String>), Vec<String>> {
+    let mut given = Given::default();
+    match file {
+        Some(path) => given.file(path, true),
+        None => given.file(Path::new(DEFAULT_PATH), false),
+    }
+    given.environment(environment);
+    given.flags(flags);
+    given.settle(host_name())
+}
+
+fn host_name() -> Option<String> {
+    nix::unistd::gethostname().ok().and_then(|name| name.into_string().ok())
+}
+
+/// Everything that was given, the strongest origin last.
+#[derive(Default)]
+struct Given {
+    values: BTreeMap<&'static str, Vec<(String, Origin)>>,
+    errors: Vec<String>,
+    warnings: Vec<String>,
+}
+
+impl Given {
+    fn add(&mut self, key: &Key, text: &str, origin: Origin) {
+        self.values.entry(key.name).or_default().push((text.to_owned(), origin));
+    }
+
+    fn file(&mut self, path: &Path, must_be: bool) {
+        let bytes = match read(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound && !must_be => return,
+            Err(error) => return self.errors.push(format!("{}: {error}", path.display())),
+            Ok(bytes) => bytes,
+        };
+        let mut flaws = Flaws::default();
+        match yaml::text(bytes, BODY_BYTES) {
+            Ok(text) => self.documents(&text, path, &mut flaws),
+            Err(flaw) => flaws.add(flaw.line, String::new, flaw.message),
+        }
+        let (flaws, more) = flaws.into_parts();
+        self.errors.extend(flaws.iter().map(|flaw| flaw.located(&path.display())));
+        if more > 0 {
+            self.errors.push(format!("{}: and {more} more", path.display()));
+        }
+    }
+
+    fn documents(&mut self, text: &str, path: &Path, flaws: &mut Flaws) {
+        let documents = yaml::read(text, Bounds::FILE, flaws);
+        let Some((node, others)) = documents.split_first() else { return };
+        if let Some(other) = others.first() {
+            flaws.add(other.line, String::new, "is a second document; a config has one");
+        }
+        let root = Field::root(node);
+        self.mapping(&root, &ROOT, path, flaws);
+    }
+
+    fn mapping(&mut self, field: &Field<'_>, shape: &Shape, path: &Path, flaws: &mut Flaws) {
+        let Some(members) = field.members(shape, flaws) else { return };
+        for (name, value) in members.all().filter(|(name, _)| shape.keys.contains(name)) {
+            let inner = [&API, &LOG].into_iter().find(|inner| inner.path == name);
+            if let Some(inner) = inner.filter(|_| shape.path.is_empty()) {
+                self.mapping(&value, inner, path, flaws);
+                continue;
+            }
+            let full = value.path();
+            let Some(key) = KEYS.into_iter().find(|key| key.name == full) else { continue };
+            if let Some(text) = value.text("a value", flaws) {
+                self.add(key, text, Origin::File(path.to_owned(), value.line()));
+            }
+        }
+    }
+
+    fn environment(&mut self, variables: impl Iterator<Item = (String, String)>) {
+        for (name, value) in variables.filter(|(name, _)| name.starts_with("BARGEE_")) {
+            if let Some(key) = KEYS.into_iter().find(|key| key.variable == name) {
+                self.add(key, &value, Origin::Environment(key.variable));
+            } else if LATER_VARIABLES.contains(&name.as_str()) {
+                self.errors.push(format!("{name}: is not supported yet"));
+            } else {
+                let meant = nearest(&name, KEYS.into_iter().map(|key| key.variable));
+                let hint = meant.map(|meant| format!("; did you mean {meant}?"));
+                let hint = hint.unwrap_or_default();
+                self.warnings.push(format!("{name}: is unknown and has no effect{hint}"));
+            }
+        }
+    }
+
+    fn flags(&mut self, flags: &Flags) {
+        let Flags { node, engine, engine_url, data_dir, api_socket, workers, log_level } = flags;
+        let values = [node, engine, engine_url, data_dir, api_socket, workers, log_level];
+        for (key, value) in KEYS.into_iter().zip(values) {
+            if let Some(value) = value {
+                self.add(key, value, Origin::Flag(key.flag));
+            }
+        }
+    }
+
+    fn settle(mut self, host_name: Option<String>) -> Result<(Settled, Vec<String>), Vec<String>> {
+        let node = self.pick(&NODE, String::new(), values::node);
+        let engine = self.pick(&ENGINE, EngineKind::Docker, values::engine);
+        let docker = PathBuf::from("/var/run/docker.sock");
+        let engine_socket = self.pick(&ENGINE_URL, docker, values::engine_url);
+        let data_dir = self.pick(&DATA_DIR, PathBuf::from("/var/lib/bargee"), values::directory);
+        let socket = PathBuf::from("/run/bargee/bargee.sock");
+        let api_socket = self.pick(&API_SOCKET, socket, values::socket);
+        let workers = self.pick(&WORKER_COUNT, WORKERS, values::workers);
+        let log_level = self.pick(&LOG_LEVEL, LevelFilter::Info, values::log_level);
+        let mut settled =
+            Settled { node, engine, engine_socket, data_dir, api_socket, workers, log_level };
+        if settled.node.origin == Origin::Default {
+            settled.node.value = self.node_by_host_name(host_name);
+        }
+        if self.errors.is_empty() { Ok((settled, self.warnings)) } else { Err(self.errors) }
+    }
+
+    /// The value of the strongest origin. What a weaker one says is checked all the same: it would
+    /// surprise on the day the stronger one is taken away.
+    fn pick<T>(
+        &mut self,
+        key: &Key,
+        default: T,
+        parse: impl Fn(&str) -> Result<T, String>,
+    ) -> Setting<T> {
+        let mut setting = Setting { value: default, origin: Origin::Default };
+        for (text, origin) in self.values.remove(key.name).unwrap_or_default() {
+            match parse(&text) {
+                Ok(value) => setting = Setting { value, origin },
+                Err(fault) if matches!(origin, Origin::File(..)) => {
+                    self.errors.push(format!("{origin}: {}: {fault}", key.name));
+                }
+                Err(fault) => self.errors.push(format!("{origin}: {fault}")),
+            }
+        }
+        setting
+    }
+
+    /// Boards without a host name are common, and they are to run containers all the same.
+    fn node_by_host_name(&mut self, host_name: Option<String>) -> String {
+        let name = host_name.unwrap_or_default();
+        values::node(&name).unwrap_or_else(|_| {
+            let name = yaml::shown(&name);
+            self.warnings.push(format!(
+                "node: the host name {name} cannot be used, so it is localhost; set node"
+            ));
+            "localhost".to_owned()
+        })
+    }
+}
+
+/// The bytes of a file, one more than allowed at most.
+fn read(path: &Path) -> std::io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let limit = u64::try_from(BODY_BYTES).unwrap_or(u64::MAX);
+    File::open(path)?.take(limit + 1).read_to_end(&mut bytes)?;
+    Ok(bytes)
+}

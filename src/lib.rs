@@ -7,9 +7,11 @@ pub mod limits;
 
 pub mod domain;
 
+pub mod yaml;
+
 pub mod manifest;
 
-// pub mod engine;
+pub mod engine;
 
 pub mod store;
 

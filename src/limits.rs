@@ -32,6 +32,20 @@ pub const STOP_GRACE_MS: u64 = 10_000;
 
 /// Counters and observations are written at most this often; declarations at once.
 pub const ROW_WRITE_MS: u64 = 5_000;
+/// Page cache of SQLite in KiB; more costs memory and gains no speed at this size.
+pub const STORE_CACHE_KIB: i64 = 256;
+/// Pages in the write-ahead log after which it is copied into the database.
+pub const STORE_CHECKPOINT_PAGES: i64 = 200;
+/// The write-ahead log is cut back to this size after a checkpoint.
+pub const STORE_LOG_BYTES: i64 = 1 << 20;
+/// How long SQLite waits for somebody who looks into the database beside the agent.
+pub const STORE_BUSY_MS: u64 = 5_000;
+/// Size of a `workloads.json` that is read; each of the most workloads may have 16 KiB.
+pub const STORE_MIRROR_BYTES: u64 = (WORKLOADS as u64) * (16 << 10);
+/// Damaged files kept of each kind, the newest ones.
+pub const DAMAGED_FILES_KEPT: usize = 5;
+/// Damaged rows kept, the newest ones.
+pub const DAMAGED_ROWS_KEPT: usize = 1_000;
 
 // --- asks, tasks and streams -------------------------------------------------------------------
 
@@ -89,8 +103,23 @@ pub const TASK_WAIT_MS: u64 = 120_000;
 pub const MANIFEST_DEPTH: usize = 32;
 /// YAML nodes in one file, aliases counted each time they are used.
 pub const MANIFEST_NODES: usize = 50_000;
+/// Characters of one file that YAML may take for a token of their own. A document in braces is cut
+/// into tokens as a whole before its first node is known, so the nodes alone do not bound memory.
+/// A file within `MANIFEST_NODES` needs at most two for each node; the rest is for quoted text.
+pub const MANIFEST_INDICATORS: usize = 4 * MANIFEST_NODES;
 /// Errors reported of one apply; the rest is counted.
 pub const MANIFEST_ERRORS: usize = 20;
+/// Length of an environment name, a label key or a volume name in a manifest.
+pub const MANIFEST_NAME_BYTES: usize = 128;
+/// Longest duration that a manifest may name.
+pub const MANIFEST_SPAN_MS: u64 = 24 * 3_600_000;
+/// Shortest `restart.delay`: a delay of nothing is a busy loop.
+pub const RESTART_DELAY_MIN_MS: u64 = 100;
+/// Log files kept of one workload.
+pub const LOG_FILES: u32 = 100;
+/// Size of a manifest in the store. It was within the bounds above before its defaults were filled
+/// in and its text was escaped, which is at most six bytes for one.
+pub const STORED_MANIFEST_BYTES: usize = 8 * BODY_BYTES;
 /// Workloads on one device.
 pub const WORKLOADS: usize = 10_000;
 
@@ -110,24 +139,59 @@ pub const PULL_PROGRESS_MS: u64 = 500;
 pub const ENGINE_REPLY_BYTES: u64 = 64 << 20;
 /// Length of one line of an engine stream.
 pub const ENGINE_LINE_BYTES: usize = 1 << 20;
+/// How much is kept of what an engine says about a failure.
+pub const ENGINE_WORDS_BYTES: usize = 2 << 10;
+/// Layers of one image whose progress is followed.
+pub const PULL_LAYERS: usize = 1_024;
+
+// --- HTTP over a Unix socket -------------------------------------------------------------------
+
+/// Input and output buffer of one connection, each; also the longest head of an answer.
+pub const UNIX_HTTP_BUFFER_BYTES: usize = 16 << 10;
+/// Idle connections that are kept for the next request: one for each worker.
+pub const UNIX_HTTP_IDLE: usize = WORKERS;
+
+/// Path of a Unix socket: what the kernel takes, less the final NUL.
+pub const SOCKET_PATH_BYTES: usize = 107;
+/// Length of the name of a device.
+pub const NODE_BYTES: usize = 128;
 
 // --- threads -----------------------------------------------------------------------------------
 
 /// Workers that carry out steps, when the config names no other number.
 pub const WORKERS: usize = 4;
+/// Workers that a config may ask for.
+pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
 pub const PULLERS: usize = 2;
 /// Events waiting for the monitor.
 pub const INBOX: usize = 4_096;
+/// Mails the monitor takes in before it hands out what they led to.
+pub const TURN_MAILS: usize = 256;
+/// A turn of the monitor that took this long is logged.
+pub const TURN_WARN_MS: u64 = 100;
+/// At a stop, steps in flight may take this long to end.
+pub const FINISH_MS: u64 = 2_000;
 /// The whole stop of the agent, workloads left running.
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
+/// time, so that a thousand workloads do not use up the descriptors.
+pub const STATS_KEPT_OPEN: usize = 256;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
+const _: () =
+    assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
+const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
+// YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
+const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
+const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
+const _: () = assert!(FINISH_MS < STOP_MS);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
 const _: () = assert!(API_STOP_MS < STOP_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");

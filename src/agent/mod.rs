@@ -1,1 +1,263 @@
-//! The shell around the machine.
+//! The shell that runs the machine: threads and channels around `step(now, event) -> effects`.
+//!
+//! `run` starts the rooms in order and stops them in order. Workloads are left running.
+
+use std::fs;
+use std::io;
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use crossbeam_channel::{Receiver, Sender, bounded, select};
+
+use crate::api;
+use crate::config::{EngineKind, Settled};
+use crate::domain::effect::Effect;
+use crate::domain::machine::{Machine, Start};
+use crate::domain::names::BootId;
+use crate::domain::time::{Now, Tick};
+use crate::engine::Engine;
+use crate::engine::docker::Docker;
+use crate::limits;
+use crate::manifest;
+use crate::os::lock_file::LockFile;
+use crate::os::{boot, clock, random, signal};
+use crate::store::{self, Opened};
+
+use backend::AgentBackend;
+use inbox::Mail;
+use published::Published;
+use stop::Threads;
+
+mod backend;
+
+mod host;
+
+mod inbox;
+
+mod monitor;
+
+mod published;
+
+mod puller;
+
+mod stats;
+
+mod stop;
+
+mod watcher;
+
+mod worker;
+
+mod writer;
+
+/// Why the agent could not start, or ended by itself.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Another agent works in the data directory, or it cannot be written.
+    #[error("{0}")]
+    DataDir(String),
+    /// The store could not be opened.
+    #[error("{0}")]
+    Store(#[from] store::error::StoreError),
+    /// The configuration names something that cannot be used.
+    #[error("{0}")]
+    Config(String),
+    /// The socket of the API could not be made.
+    #[error("cannot listen on {path}: {cause}; is the directory there and writable?")]
+    Socket {
+        /// The socket.
+        path: PathBuf,
+        /// Why.
+        cause: io::Error,
+    },
+    /// The system has no more threads, or no `/proc` or `/dev`.
+    #[error("the system refused something basic: {0}")]
+    System(#[from] io::Error),
+    /// A bug: the thread that owns the state ended.
+    #[error("the monitor thread ended by itself; see the log above, and please report it")]
+    MonitorEnded,
+}
+
+/// Both clocks, read together.
+pub fn now() -> Now {
+    Now { tick: Tick(clock::boot_ms()), wall_ms: clock::wall_ms() }
+}
+
+/// Runs the agent until SIGTERM or SIGINT.
+///
+/// # Errors
+/// It could not start, or a bug ended it.
+pub fn run(config: &Settled) -> Result<(), AgentError> {
+    let signals = signal::stop_signals()?;
+    let engine = make_engine(config)?;
+    let data_dir = &config.data_dir.value;
+    prepare_data_dir(data_dir)?;
+    let _lock = LockFile::take(&data_dir.join("lock"), "bargee agent")
+        .map_err(|error| AgentError::DataDir(error.to_string()))?;
+    let opened = open_store(data_dir)?;
+    let socket = &config.api_socket.value;
+    let listener = listen(socket)?;
+    let outcome = run_rooms(config, engine, opened, listener, &signals);
+    let _ = fs::remove_file(socket);
+    outcome
+}
+
+fn make_engine(config: &Settled) -> Result<Arc<Engine>, AgentError> {
+    match config.engine.value {
+        EngineKind::Docker => {
+            let url = format!("unix://{}", config.engine_socket.value.display());
+            let docker = Docker::new(&url).map_err(AgentError::Config)?;
+            Ok(Arc::new(Engine::Docker(docker)))
+        }
+    }
+}
+
+fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
+    // Asked for before the store is opened, so that it cannot fail in the middle.
+    let mut seed = [0; 32];
+    random::fill(&mut seed)?;
+    let mut fill = |bytes: &mut [u8]| {
+        for (byte, random) in bytes.iter_mut().zip(seed.iter().cycle()) {
+            *byte = *random;
+        }
+    };
+    Ok(store::open(data_dir, clock::wall_ms(), &manifest::parse_stored, &mut fill)?)
+}
+
+fn run_rooms(
+    config: &Settled,
+    engine: Arc<Engine>,
+    mut opened: Opened,
+    listener: UnixListener,
+    signals: &Receiver<i32>,
+) -> Result<(), AgentError> {
+    for notice in &opened.notices {
+        log::warn!("{notice}");
+    }
+    let published = Arc::new(Published::new(opened.store.revision()));
+    let (machine, first) = make_machine(config, &mut opened)?;
+    let (inbox, mails) = bounded(limits::INBOX);
+    let (ended, monitor_ended) = bounded(0);
+    let identity = api::backend::Identity {
+        node: config.node.value.clone(),
+        store_id: opened.store_id.to_string(),
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let rooms =
+        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };
+    let threads =
+        start_threads(&rooms, config.workers.value, opened, Core { machine, first, mails, ended })?;
+    let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
+    let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
+    let server = api::serve(listener, Arc::new(backend))?;
+    log::info!(
+        "bargee {} is ready on {}",
+        env!("CARGO_PKG_VERSION"),
+        config.api_socket.value.display()
+    );
+    let outcome = wait_for_end(signals, &monitor_ended);
+    published.stopping.store(true, Ordering::Release);
+    published.wake_readers();
+    server.stop();
+    stop::stop(threads, &engine, &inbox);
+    outcome
+}
+
+/// What most threads share.
+#[derive(Clone)]
+struct Rooms {
+    engine: Arc<Engine>,
+    published: Arc<Published>,
+    inbox: Sender<Mail>,
+}
+
+/// What only the monitor has.
+struct Core {
+    machine: Machine,
+    first: Vec<Effect>,
+    mails: Receiver<Mail>,
+    /// Dropped when the monitor ends, however it ends.
+    ended: Sender<()>,
+}
+
+fn make_machine(
+    config: &Settled,
+    opened: &mut Opened,
+) -> Result<(Machine, Vec<Effect>), AgentError> {
+    let start = Start {
+        node: config.node.value.clone(),
+        engine: config.engine.value.as_str(),
+        store: opened.store_id.clone(),
+        whole: opened.whole,
+        boot: BootId::new(boot::boot_id()?),
+        seed: random::number()?,
+        records: std::mem::take(&mut opened.records),
+        notices: std::mem::take(&mut opened.notices),
+    };
+    Ok(Machine::new(start, now()))
+}
+
+fn start_threads(
+    rooms: &Rooms,
+    workers: usize,
+    opened: Opened,
+    core: Core,
+) -> Result<Threads, AgentError> {
+    let mut threads = Threads::default();
+    let (batches, batches_in) = bounded(1);
+    threads.writer = Some(writer::start(opened.store, batches_in, rooms.inbox.clone())?);
+    let (jobs, jobs_in) = bounded(workers);
+    for number in 1..=workers {
+        threads.workers.push(worker::start(number, rooms, jobs_in.clone())?);
+    }
+    let (pulls, pulls_in) = bounded(limits::PULLERS);
+    for number in 1..=limits::PULLERS {
+        threads.workers.push(puller::start(number, rooms, pulls_in.clone())?);
+    }
+    let out = monitor::Outlets { batches, jobs, workers, pulls };
+    threads.monitor = Some(monitor::start(core, out, rooms)?);
+    let (stop, stopped) = bounded(0);
+    threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
+    threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
+    threads.stop = Some(stop);
+    Ok(threads)
+}
+
+fn wait_for_end(signals: &Receiver<i32>, monitor: &Receiver<()>) -> Result<(), AgentError> {
+    select! {
+        recv(signals) -> signal => {
+            log::info!("signal {}: stopping, workloads are left running", signal.unwrap_or(0));
+            Ok(())
+        }
+        // Nothing is ever sent: the channel closes when the thread ends.
+        recv(monitor) -> _ => Err(AgentError::MonitorEnded),
+    }
+}
+
+fn prepare_data_dir(dir: &Path) -> Result<(), AgentError> {
+    let made = fs::create_dir_all(dir)
+        .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)));
+    made.map_err(|cause| {
+        let dir = dir.display();
+        AgentError::DataDir(format!("cannot use the data directory {dir}: {cause}"))
+    })
+}
+
+/// Binds the API's socket for owner and group. A socket left by a dead agent is replaced; that no
+/// living one holds it is what the lock on the data directory says, and a connect tells the rest.
+fn listen(path: &Path) -> Result<UnixListener, AgentError> {
+    let failed = |cause| AgentError::Socket { path: path.to_owned(), cause };
+    if let Some(dir) = path.parent() {
+        fs::create_dir_all(dir).map_err(failed)?;
+    }
+    if std::os::unix::net::UnixStream::connect(path).is_ok() {
+        return Err(failed(io::Error::other("another agent answers there already")));
+    }
+    let _ = fs::remove_file(path);
+    let listener = UnixListener::bind(path).map_err(failed)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    Ok(listener)
+}

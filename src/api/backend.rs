@@ -72,10 +72,10 @@ pub struct Identity {
 /// CPU and memory of a workload.
 #[derive(Clone, Copy, PartialEq, Debug)]
 pub struct Usage {
-    /// Percent of one core over the last period.
-    pub cpu_percent: f64,
-    /// Bytes.
-    pub memory_bytes: u64,
+    /// Percent of one core over the last period; absent until there were two samples.
+    pub cpu_percent: Option<f64>,
+    /// Bytes; absent where the kernel does not count them.
+    pub memory_bytes: Option<u64>,
 }
 
 /// One file of an apply.

@@ -50,8 +50,10 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         ports: view.ports.clone(),
         created_at: view.created_at_ms,
         started_at: view.started_at_ms,
-        cpu_usage: usage.map(|usage| (usage.cpu_percent * 100.0).round() / 100.0),
-        memory_usage: usage.map(|usage| usage.memory_bytes),
+        cpu_usage: usage
+            .and_then(|usage| usage.cpu_percent)
+            .map(|percent| (percent * 100.0).round() / 100.0),
+        memory_usage: usage.and_then(|usage| usage.memory_bytes),
         exit_code: view.exit_code,
         error_message: view.error_message.clone(),
         last_error: view.last_error.clone(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use super::console::Format;
 use super::help::Topic;
 use super::words::{Stop, Word, Words, misuse, text, unknown};
+use crate::config::Flags;
 use crate::limits;
 
 /// A command line, understood.
@@ -76,20 +77,8 @@ pub enum Command {
 pub struct AgentFlags {
     /// The config file.
     pub config: Option<PathBuf>,
-    /// `node`.
-    pub node: Option<String>,
-    /// `engine`.
-    pub engine: Option<String>,
-    /// `engineUrl`.
-    pub engine_url: Option<String>,
-    /// `dataDir`.
-    pub data_dir: Option<String>,
-    /// `api.socket`.
-    pub socket: Option<String>,
-    /// `workers`.
-    pub workers: Option<String>,
-    /// `log.level`.
-    pub log_level: Option<String>,
+    /// Values of keys.
+    pub keys: Flags,
 }
 
 /// `bargee deploy`.
@@ -235,16 +224,16 @@ fn help(words: &mut Words) -> Result<Command, Stop> {
 }
 
 fn agent(words: &mut Words) -> Result<Command, Stop> {
-    let mut flags = AgentFlags::default();
+    let mut keys = Flags::default();
     while let Some(word) = words.word()? {
         let slot = match &word {
             Word::Option(option) => match option.as_str() {
-                "--node" => &mut flags.node,
-                "--engine" => &mut flags.engine,
-                "--workers" => &mut flags.workers,
-                "--engine-url" => &mut flags.engine_url,
-                "--data-dir" => &mut flags.data_dir,
-                "--log-level" => &mut flags.log_level,
+                "--node" => &mut keys.node,
+                "--engine" => &mut keys.engine,
+                "--engine-url" => &mut keys.engine_url,
+                "--data-dir" => &mut keys.data_dir,
+                "--workers" => &mut keys.workers,
+                "--log-level" => &mut keys.log_level,
                 other => return unknown(other),
             },
             Word::Value(value) => {
@@ -253,12 +242,11 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
         };
         *slot = Some(words.text()?);
     }
-    flags.config = words.global.config.clone();
-    flags.socket = match &words.global.socket {
+    keys.api_socket = match &words.global.socket {
         Some(socket) => Some(text(socket.clone().into_os_string())?),
         None => None,
     };
-    Ok(Command::Agent(flags))
+    Ok(Command::Agent(AgentFlags { config: words.global.config.clone(), keys }))
 }
 
 fn deploy(words: &mut Words) -> Result<Command, Stop> {

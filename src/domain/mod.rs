@@ -17,6 +17,20 @@ pub mod record;
 
 pub mod view;
 
+pub mod restart;
+
+pub mod backoff;
+
+pub mod lifecycle;
+
+pub mod judge;
+
+pub mod plan;
+
+pub mod show;
+
 pub mod event;
 
 pub mod effect;
+
+pub mod machine;

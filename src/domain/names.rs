@@ -25,6 +25,11 @@ impl Label {
         Ok(Self(text.into()))
     }
 
+    /// Sorts before every valid label; for the beginning of a range.
+    pub fn lowest() -> Self {
+        Self("".into())
+    }
+
     /// The text of the label.
     pub fn as_str(&self) -> &str {
         &self.0

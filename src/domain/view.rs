@@ -232,6 +232,8 @@ pub struct Status {
     pub engine: EngineInfo,
     /// Why it is away, empty if it is not.
     pub engine_error: String,
+    /// On the boot clock; `None` if it is not away.
+    pub away_since: Option<Tick>,
     /// The event stream is open and trusted.
     pub stream_up: bool,
     /// One listing was read since the agent started.

@@ -83,10 +83,11 @@ impl Engine {
         }
     }
 
-    /// Starts a container; one that runs already is as good.
+    /// Starts a container; one that runs already is as good. A network of bargee's that it is on
+    /// and that was removed meanwhile is made again.
     ///
     /// # Errors
-    /// `NoContainer`, `Refused`, `Trouble`, `Conflict` and those of the connection.
+    /// `NoContainer`, `NoNetwork`, `Refused`, `Trouble`, `Conflict` and those of the connection.
     pub fn start(&self, id: &ContainerId) -> Result<(), Fault> {
         match self {
             Self::Docker(docker) => docker.start(id),
@@ -134,10 +135,11 @@ impl Engine {
         }
     }
 
-    /// Opens the event stream. It has a connection of its own.
+    /// Opens the event stream. It has a connection of its own; the stream that was open before
+    /// ends.
     ///
     /// # Errors
-    /// Those of the connection.
+    /// `Trouble` and those of the connection.
     pub fn events(&self) -> Result<Box<dyn EventStream>, Fault> {
         match self {
             Self::Docker(docker) => docker.events(),
@@ -148,8 +150,12 @@ impl Engine {
     /// followed log blocks until something is written; it ends with the container.
     ///
     /// # Errors
-    /// `NoContainer` and those of the connection.
-    pub fn logs(&self, id: &ContainerId, options: LogOptions) -> Result<Box<dyn Read + Send>, Fault> {
+    /// `NoContainer`, `Trouble` (the log driver keeps nothing) and those of the connection.
+    pub fn logs(
+        &self,
+        id: &ContainerId,
+        options: LogOptions,
+    ) -> Result<Box<dyn Read + Send>, Fault> {
         match self {
             Self::Docker(docker) => docker.logs(id, options),
         }

@@ -1,6 +1,23 @@
-//! The operating system: clock, threads, signals, files.
+//! The operating system: clocks, threads, signals, files, sockets. Used by every room but `domain`.
+
+pub mod atomic_file;
+
+pub mod boot;
+
+pub mod cgroup;
 
 pub mod clock;
+
+pub mod lock_file;
+
+pub mod memory;
+
+pub mod random;
+
+#[cfg(test)]
+pub(crate) mod scripted;
+
+pub mod signal;
 
 pub mod thread;
 

@@ -2,6 +2,11 @@
 
 use std::io;
 use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+
+use crossbeam_channel::never;
+
+use super::clock;
 
 /// Starts a thread. It catches nothing: a panic ends it, and its handle tells. The kernel shows the
 /// first 15 bytes of `name`.
@@ -13,6 +18,24 @@ pub fn spawn<T: Send + 'static>(
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
     Builder::new().name(name.to_owned()).spawn(run)
+}
+
+/// Waits for `thread` until `by_ms` on the boot clock.
+///
+/// # Errors
+/// The thread, if it has not ended by then.
+pub fn join_until<T>(thread: JoinHandle<T>, by_ms: u64) -> Result<(), JoinHandle<T>> {
+    // The standard library has no join with a deadline; this runs once, at the stop.
+    while !thread.is_finished() {
+        if clock::boot_ms() >= by_ms {
+            return Err(thread);
+        }
+        let _ = never::<()>().recv_timeout(Duration::from_millis(5));
+    }
+    if thread.join().is_err() {
+        log::error!("bug: a thread ended by a panic");
+    }
+    Ok(())
 }
 
 #[cfg(test)]

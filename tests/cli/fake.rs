@@ -107,7 +107,7 @@ impl Backend for Fake {
     fn usage(&self, uid: &Uid) -> Option<Usage> {
         // Only the one that the tests call the first was sampled.
         let sampled = uid.as_str().starts_with("11111111");
-        sampled.then_some(Usage { cpu_percent: 12.345_678, memory_bytes: 3 << 20 })
+        sampled.then_some(Usage { cpu_percent: Some(12.345_678), memory_bytes: Some(3 << 20) })
     }
 
     fn revision(&self) -> u64 {

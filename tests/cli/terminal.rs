@@ -9,6 +9,7 @@ use bargee::cli::args::AgentFlags;
 use bargee::cli::config_cmd::Loaded;
 use bargee::cli::console::{Console, Time};
 use bargee::cli::{Outcome, run};
+use bargee::config::Flags;
 
 use crate::fake::{NOW, Served};
 
@@ -201,16 +202,16 @@ fn the_agent_is_left_to_main() {
                  --socket /s --workers 2 --log-level debug";
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let text = |text: &str| Some(text.to_owned());
-    let flags = AgentFlags {
-        config: Some(PathBuf::from("/c")),
+    let keys = Flags {
         node: text("n"),
         engine: text("docker"),
         engine_url: text("unix:///e"),
         data_dir: text("/d"),
-        socket: text("/s"),
+        api_socket: text("/s"),
         workers: text("2"),
         log_level: text("debug"),
     };
+    let flags = AgentFlags { config: Some(PathBuf::from("/c")), keys };
     assert_eq!(offline().run_into(words, &mut out, &mut err), Outcome::Agent(flags));
     assert!(out.is_empty() && err.is_empty());
 }

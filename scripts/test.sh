@@ -1,0 +1,91 @@
+#!/usr/bin/env bash
+# Every test, from a clean clone on a bare Debian 12.
+#
+#   scripts/test.sh [--fast]       --fast: without the ARM build and its tests
+#
+# Installs what is missing, starts the engines it needs and takes them away again, by process id.
+# Ends at the first failing step with a code other than 0.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+. "$(dirname "$0")/lib.sh"
+cd "$TOP"
+
+FAST=
+case ${1:-} in
+    '') ;;
+    --fast) FAST=yes ;;
+    *) die "usage: scripts/test.sh [--fast]" ;;
+esac
+
+# Tests put everything into the temporary folder, so whatever one leaves behind is found by it.
+# Short, because Unix sockets are made in it.
+TMPDIR=$(mktemp -d /tmp/bargee-test.XXXXXX)
+export TMPDIR
+
+# Engines first, so that no agent sees half of one; then what still runs of our own children: they
+# have our TMPDIR in their environment.
+cleanup() {
+    local dir file pid
+    scripts/engines.sh status 2>/dev/null | sed -n "s,.* \($TMPDIR/.*\),\1,p" \
+        | while read -r dir; do scripts/engines.sh remove docker "$dir" || true; done
+    for file in /proc/[0-9]*/environ; do
+        pid=${file#/proc/}
+        pid=${pid%/environ}
+        [ "$pid" != $$ ] || continue
+        if tr '\0' '\n' 2>/dev/null <"$file" | grep -qxF "TMPDIR=$TMPDIR"; then
+            kill -9 "$pid" 2>/dev/null || true
+        fi
+    done
+    rm -rf "$TMPDIR"
+}
+trap cleanup EXIT
+# A signal ends the script, and its end runs the above.
+trap 'exit 130' INT
+trap 'exit 143' TERM HUP
+
+# step WHAT COMMAND...
+step() {
+    local what=$1 begin=$SECONDS
+    shift
+    say "$what"
+    "$@"
+    say "$what: $((SECONDS - begin)) s"
+}
+
+need_lint_tools() {
+    "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version >/dev/null 2>&1 && return
+    if have rustup && rustup component add clippy rustfmt >&2; then return; fi
+    use_debian_rust
+}
+
+set_up() {
+    need_cargo
+    need_lint_tools
+    # Engines for the integration tests; the tests themselves start them by scripts/engines.sh.
+    need_commands dockerd=docker.io containerd=containerd runc=runc iptables=iptables \
+        ip=iproute2 docker=docker.io curl=curl shellcheck=shellcheck
+    scripts/engines.sh busybox >/dev/null
+    [ -n "$FAST" ] || need_commands qemu-aarch64-static=qemu-user-static
+}
+
+# The ARM binary under user emulation against a real engine: the tests of tests/docker.rs whose
+# names begin with arm_ take the program from BARGEE_BIN and run it by BARGEE_RUNNER.
+arm_tests() {
+    qemu-aarch64-static target/dist/bargee-aarch64 version
+    BARGEE_BIN=$TOP/target/dist/bargee-aarch64 BARGEE_RUNNER=qemu-aarch64-static \
+        "$CARGO" test --locked --test docker -- arm_
+}
+
+# Not within `step`: what it exports is for all that follows.
+say "set-up"
+set_up
+step "format" "$CARGO" fmt --check
+step "clippy" "$CARGO" clippy --locked --all-targets -- -D warnings
+step "scripts" scripts/selftest.sh
+step "tests" "$CARGO" test --locked
+step "x86_64 build" scripts/build.sh x86_64
+if [ -z "$FAST" ]; then
+    step "ARM build" scripts/build.sh aarch64
+    step "ARM tests" arm_tests
+fi
+say "all passed in $SECONDS s"

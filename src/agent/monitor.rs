@@ -1,0 +1,256 @@
+//! The thread that owns the machine. It takes everything that waits, lets the machine step, and
+//! carries the effects to the other threads without ever blocking on one of them.
+
+use std::collections::{HashMap, VecDeque};
+use std::io;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+
+use super::inbox::Mail;
+use super::worker::Job;
+use super::{Core, Rooms, now};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Step};
+use crate::domain::event::{AskId, Event};
+use crate::domain::machine::Machine;
+use crate::limits;
+use crate::os::{clock, thread};
+
+/// Where effects go.
+#[derive(Debug)]
+pub struct Outlets {
+    /// To the store.
+    pub batches: Sender<Vec<Commit>>,
+    /// To the workers.
+    pub jobs: Sender<Job>,
+    /// How many of them there are.
+    pub workers: usize,
+    /// To the pullers.
+    pub pulls: Sender<Arc<str>>,
+}
+
+struct Monitor {
+    machine: Machine,
+    rooms: Rooms,
+    mails: Receiver<Mail>,
+    out: Outlets,
+
+    /// Commits that wait until the writer is free: they become one transaction.
+    batch: Vec<Commit>,
+    commits_out: usize,
+    /// Steps whose commit is not durable yet.
+    gated: HashMap<CommitId, Vec<Step>>,
+    jobs: VecDeque<Job>,
+    jobs_out: usize,
+    pulls: VecDeque<Arc<str>>,
+    pulls_out: usize,
+    asks: HashMap<AskId, Sender<(Answer, u64)>>,
+    last_ask: u64,
+    /// When the stop has to be over, on the boot clock.
+    stop_by_ms: Option<u64>,
+}
+
+/// Starts the monitor.
+///
+/// # Errors
+/// The system has no more threads.
+pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<()>> {
+    let rooms = rooms.clone();
+    thread::spawn("monitor", move || {
+        let Core { machine, first, mails, ended } = core;
+        let mut monitor = Monitor {
+            machine,
+            rooms,
+            mails,
+            out,
+            batch: Vec::new(),
+            commits_out: 0,
+            gated: HashMap::new(),
+            jobs: VecDeque::new(),
+            jobs_out: 0,
+            pulls: VecDeque::new(),
+            pulls_out: 0,
+            asks: HashMap::new(),
+            last_ask: 0,
+            stop_by_ms: None,
+        };
+        monitor.apply(first);
+        monitor.run();
+        drop(ended);
+    })
+}
+
+impl Monitor {
+    fn run(&mut self) {
+        while !self.is_done() {
+            self.dispatch();
+            if let Some(mail) = self.wait() {
+                self.take(mail);
+                // What waits already shares the transaction that follows.
+                for _ in 0..limits::TURN_MAILS {
+                    let Ok(mail) = self.mails.try_recv() else { break };
+                    self.take(mail);
+                }
+            } else if self.stop_by_ms.is_none() {
+                self.step(Event::Deadline);
+            }
+        }
+    }
+
+    /// The next mail, or nothing when a deadline of the machine or of the stop has come.
+    fn wait(&mut self) -> Option<Mail> {
+        let machine = self.machine.next_deadline().map(|tick| tick.0);
+        let deadline = self.stop_by_ms.or(machine);
+        let Some(deadline) = deadline else { return self.mails.recv().ok() };
+        let left = deadline.saturating_sub(clock::boot_ms());
+        match self.mails.recv_timeout(Duration::from_millis(left)) {
+            Ok(mail) => Some(mail),
+            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
+        }
+    }
+
+    fn take(&mut self, mail: Mail) {
+        match mail {
+            Mail::Event(event) => {
+                self.note_end(&event);
+                self.step(event);
+            }
+            Mail::Ask(request, answer_to) => {
+                self.last_ask += 1;
+                let ask = AskId(self.last_ask);
+                self.asks.insert(ask, answer_to);
+                self.step(Event::Ask(ask, request));
+            }
+            Mail::Stop => {
+                self.stop_by_ms = Some(clock::boot_ms() + limits::FINISH_MS);
+                self.jobs.clear();
+                self.pulls.clear();
+                self.gated.clear();
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let began = clock::boot_ms();
+        let effects = self.machine.step(now(), event);
+        self.apply(effects);
+        let took = clock::boot_ms().saturating_sub(began);
+        if took >= limits::TURN_WARN_MS {
+            log::warn!("a turn of the monitor took {took} ms");
+        }
+    }
+
+    /// Keeps account of what is in flight.
+    fn note_end(&mut self, event: &Event) {
+        match event {
+            Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
+            Event::PullDone(..) => self.pulls_out -= 1,
+            Event::Committed(commit, result) => {
+                self.commits_out -= 1;
+                let steps = self.gated.remove(commit).unwrap_or_default();
+                if result.is_ok() {
+                    self.jobs.extend(steps.into_iter().map(Job::Step));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    // --- effects -------------------------------------------------------------------------------
+
+    fn apply(&mut self, effects: Vec<Effect>) {
+        let published = self.rooms.published.clone();
+        for effect in effects {
+            match effect {
+                Effect::Persist(commit) => self.batch.push(commit),
+                Effect::Run(step) => match step.after {
+                    Some(commit) => self.gated.entry(commit).or_default().push(step),
+                    None => self.jobs.push_back(Job::Step(step)),
+                },
+                Effect::Pull(image) => self.pulls.push_back(image),
+                // Ahead of the steps: what they wait for may be in it.
+                Effect::List(id) => self.jobs.push_front(Job::List(id)),
+                Effect::ReopenStream => {
+                    published.ask_reopen();
+                    self.rooms.engine.close_events();
+                }
+                Effect::Answer(ask, answer) => self.answer(ask, answer),
+                Effect::Publish(uid, view) => published.show(uid, view),
+                Effect::PublishStatus(status) => published.show_status(status),
+                Effect::PublishTask(task) => published.show_task(task),
+                Effect::DropTask(id) => published.drop_task(id),
+                Effect::Transition(transition) => published.add_transition(transition),
+                Effect::Log(Level::Warn, text) => log::warn!("{text}"),
+                Effect::Log(Level::Info, text) => log::info!("{text}"),
+                Effect::Log(Level::Debug, text) => log::debug!("{text}"),
+            }
+        }
+    }
+
+    fn answer(&mut self, ask: AskId, answer: Answer) {
+        let Some(answer_to) = self.asks.remove(&ask) else { return };
+        let revision = match &answer {
+            Answer::Applied(_) | Answer::Accepted(_) => self.rooms.published.count_declaration(),
+            Answer::Refused(_) => self.rooms.published.revision(),
+        };
+        // Who asked may have given up; the channel has room for the one answer.
+        let _ = answer_to.try_send((answer, revision));
+    }
+
+    // --- dispatch ------------------------------------------------------------------------------
+
+    /// Hands out what the other threads have room for. The account of what is in flight keeps each
+    /// channel from being full, so nothing here blocks.
+    fn dispatch(&mut self) {
+        if self.commits_out == 0 && !self.batch.is_empty() {
+            let batch = std::mem::take(&mut self.batch);
+            let commits = batch.len();
+            if self.out.batches.try_send(batch).is_ok() {
+                self.commits_out = commits;
+            } else {
+                log::error!("bug: the store's inbox is full or closed");
+            }
+        }
+        while self.jobs_out < self.out.workers {
+            let Some(job) = self.jobs.pop_front() else { break };
+            if self.out.jobs.try_send(job).is_err() {
+                log::error!("bug: the workers' inbox is full or closed");
+                break;
+            }
+            self.jobs_out += 1;
+        }
+        while self.pulls_out < limits::PULLERS {
+            let Some(image) = self.pulls.pop_front() else { break };
+            if self.out.pulls.try_send(image).is_err() {
+                log::error!("bug: the pullers' inbox is full or closed");
+                break;
+            }
+            self.pulls_out += 1;
+        }
+    }
+
+    // --- stop ----------------------------------------------------------------------------------
+
+    /// After a stop was asked for: steps and commits in flight have ended, or their time is over,
+    /// and what the machine still had to write is on its way to the writer.
+    fn is_done(&mut self) -> bool {
+        let Some(by) = self.stop_by_ms else { return false };
+        self.jobs.clear();
+        self.pulls.clear();
+        self.gated.clear();
+        let late = clock::boot_ms() >= by;
+        if !late && (self.jobs_out > 0 || self.commits_out > 0) {
+            return false;
+        }
+        let last = self.machine.flush_all();
+        self.apply(last);
+        // Who joins the writer waits for this last batch.
+        self.dispatch();
+        if !self.batch.is_empty() {
+            log::warn!("the store did not take the last observations in time");
+        }
+        true
+    }
+}

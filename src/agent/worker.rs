@@ -1,0 +1,87 @@
+//! Workers: one step on one engine, one event back. A panic becomes an event.
+
+use std::io;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread::JoinHandle;
+
+use crossbeam_channel::Receiver;
+
+use super::inbox::Mail;
+use super::{Rooms, host};
+use crate::domain::effect::{ListId, Op, Step};
+use crate::domain::event::{Event, Outcome};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::engine::Engine;
+use crate::os::thread;
+
+/// What a worker does next.
+#[derive(Debug)]
+pub enum Job {
+    /// A step for one workload.
+    Step(Step),
+    /// A listing.
+    List(ListId),
+}
+
+/// Starts worker `number`. It ends when the channel of its jobs closes.
+///
+/// # Errors
+/// The system has no more threads.
+pub fn start(number: usize, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<JoinHandle<()>> {
+    let rooms = rooms.clone();
+    thread::spawn(&format!("worker-{number}"), move || {
+        for job in jobs {
+            let event = match job {
+                Job::Step(step) => {
+                    let result = guarded("carry out a step", || carry_out(&rooms.engine, &step.op));
+                    Event::StepDone(step.id, result)
+                }
+                Job::List(id) => {
+                    Event::Listing(id, guarded("list containers", || rooms.engine.list()))
+                }
+            };
+            if rooms.inbox.send(Mail::Event(event)).is_err() {
+                return;
+            }
+        }
+    })
+}
+
+/// Runs `call`; a panic in it is a fault like any other.
+pub fn guarded<T>(what: &'static str, call: impl FnOnce() -> Result<T, Fault>) -> Result<T, Fault> {
+    catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|panic| {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied()).unwrap_or("no message");
+        log::error!("bug: panic while trying to {what}: {text}");
+        Err(Fault::new(FaultKind::Panicked, what, "", format!("bug: {text}")))
+    })
+}
+
+fn carry_out(engine: &Engine, op: &Op) -> Result<Outcome, Fault> {
+    match op {
+        Op::Inspect(name_or_id) => Ok(match engine.inspect(name_or_id)? {
+            Some(reading) => Outcome::Found(Box::new(reading)),
+            None => Outcome::NotFound,
+        }),
+        Op::Create(new) => {
+            host::check(&new.declared.spec)?;
+            engine.create(new).map(Outcome::Created)
+        }
+        Op::Start(id, declared) => {
+            host::check(&declared.spec)?;
+            engine.start(id)?;
+            match engine.inspect(id.as_str())? {
+                Some(reading) => Ok(Outcome::Started(Box::new(reading))),
+                None => Err(Fault::new(
+                    FaultKind::NoContainer,
+                    "inspect container",
+                    id.as_str(),
+                    "it vanished right after its start",
+                )),
+            }
+        }
+        Op::Signal(id, signal) => engine.signal(id, signal).map(|()| Outcome::Signalled),
+        Op::Remove(name_or_id) => engine.remove(name_or_id).map(|()| Outcome::Removed),
+        Op::RemoveNetwork(name) => engine.remove_network(name).map(|()| Outcome::NetworkRemoved),
+    }
+}

@@ -1,0 +1,79 @@
+//! The values of the keys: what each may be.
+
+use std::path::PathBuf;
+
+use log::LevelFilter;
+
+use super::EngineKind;
+use crate::limits::{NODE_BYTES, SOCKET_PATH_BYTES, WORKERS_MAX};
+use crate::yaml::shown;
+
+/// `node`
+pub fn node(text: &str) -> Result<String, String> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+    if text.is_empty() || text.len() > NODE_BYTES || !text.bytes().all(plain) {
+        return Err(format!(
+            "must be 1 to {NODE_BYTES} letters, digits, '.', '_' or '-', found {}",
+            shown(text)
+        ));
+    }
+    Ok(text.to_owned())
+}
+
+/// `engine`
+pub fn engine(text: &str) -> Result<EngineKind, String> {
+    match text {
+        "docker" => Ok(EngineKind::Docker),
+        "auto" | "podman" | "containerd" => Err(format!("{text} is not supported yet; use docker")),
+        _ => Err(format!("must be docker, found {}", shown(text))),
+    }
+}
+
+/// `engineUrl`: the socket it names.
+pub fn engine_url(text: &str) -> Result<PathBuf, String> {
+    let expected = "must be unix:// and an absolute path, as unix:///var/run/docker.sock, found";
+    match text.strip_prefix("unix://") {
+        Some(path) if path.starts_with('/') => socket(path),
+        _ => Err(format!("{expected} {}", shown(text))),
+    }
+}
+
+/// `dataDir`
+pub fn directory(text: &str) -> Result<PathBuf, String> {
+    if text.starts_with('/') && !text.contains('\0') {
+        return Ok(PathBuf::from(text));
+    }
+    Err(format!("must be an absolute path, found {}", shown(text)))
+}
+
+/// `api.socket`
+pub fn socket(text: &str) -> Result<PathBuf, String> {
+    if text.len() > SOCKET_PATH_BYTES {
+        return Err(format!(
+            "has {} bytes; the path of a socket may have {SOCKET_PATH_BYTES}",
+            text.len()
+        ));
+    }
+    directory(text)
+}
+
+/// `workers`
+pub fn workers(text: &str) -> Result<usize, String> {
+    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
+    match text.parse() {
+        Ok(number) if digits && (1..=WORKERS_MAX).contains(&number) => Ok(number),
+        _ => Err(format!("must be a number from 1 to {WORKERS_MAX}, found {}", shown(text))),
+    }
+}
+
+/// `log.level`
+pub fn log_level(text: &str) -> Result<LevelFilter, String> {
+    match text {
+        "error" => Ok(LevelFilter::Error),
+        "warn" => Ok(LevelFilter::Warn),
+        "info" => Ok(LevelFilter::Info),
+        "debug" => Ok(LevelFilter::Debug),
+        "trace" => Ok(LevelFilter::Trace),
+        _ => Err(format!("must be error, warn, info, debug or trace, found {}", shown(text))),
+    }
+}

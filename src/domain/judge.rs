@@ -1,0 +1,165 @@
+//! Judging: what an exit, a vanished container, a failed try or a failed update means for the
+//! workload. Each exit is one (container id, start time) and is judged once.
+
+use super::backoff;
+use super::fault::{Fault, FaultKind};
+use super::lifecycle::{Context, Slot, Workload};
+use super::names::ContainerId;
+use super::observed::Reading;
+use super::record::{BootTick, Exit, FailedUpdate, OwedStart};
+use super::restart;
+use super::time::Span;
+use crate::limits;
+
+impl Workload {
+    /// Judges the exit that `seen` shows, once for each (container id, start time).
+    pub(super) fn judge_exit(&mut self, context: Context) {
+        let Some(reading) = self.seen.reading() else { return };
+        let same = |c: &ContainerId, at: u64| *c == reading.id && at == reading.started_at_ns;
+        let judged = self.record.last_exit.as_ref();
+        if judged.is_some_and(|e| same(&e.container, e.started_at_ns)) {
+            return;
+        }
+        let own = self.record.own_stop.as_ref();
+        let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
+        let exit = exit_of(reading, own || self.cut_short(context));
+        self.gap = false;
+        if own {
+            self.record.own_stop = None;
+            self.stop_deadline = None;
+            self.record.restarts_done = self.record.restarts_asked;
+        }
+        self.take_exit(exit, context);
+    }
+
+    /// An exit found now is an interruption: of another boot, or of a lost event stream.
+    pub(super) fn cut_short(&self, context: Context) -> bool {
+        self.gap || self.record.boot.as_ref().is_some_and(|boot| boot != context.boot)
+    }
+
+    /// A container that is gone although nobody of ours removed it.
+    pub(super) fn judge_vanished(&mut self, context: Context) {
+        let Some(current) = self.record.current.clone() else { return };
+        let Some(container) = current.container else { return };
+        let started_at_ns = current.run.as_ref().map_or(0, |run| run.started_at_ns);
+        let same = |c: &ContainerId, at: u64| *c == container && at == started_at_ns;
+        let own = self.record.own_stop.as_ref();
+        let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
+        let judged = self.record.last_exit.as_ref();
+        let judged = judged.is_some_and(|e| same(&e.container, e.started_at_ns));
+        if own || !judged {
+            let exit = Exit {
+                container,
+                started_at_ns,
+                code: None,
+                oom_killed: false,
+                error: String::new(),
+                // What never ran was not lost, and what was being stopped is where it should be.
+                interrupted: own || self.gap || started_at_ns == 0,
+            };
+            self.record.own_stop = None;
+            self.stop_deadline = None;
+            self.take_exit(exit, context);
+        }
+        self.gap = false;
+    }
+
+    fn take_exit(&mut self, exit: Exit, context: Context) {
+        let policy = self.record.declared.spec.restart.policy;
+        self.record.owed_start = OwedStart::Uncounted;
+        if exit.interrupted {
+            self.record.wait = None;
+        } else {
+            if let Some(text) = restart::crash_text(&exit) {
+                self.note_error(text, context);
+            }
+            if restart::runs_again(policy, &exit) {
+                self.record.owed_start = OwedStart::Restart;
+                self.back_off_after_run(context);
+            }
+        }
+        self.record.last_exit = Some(exit);
+        self.dirty = true;
+    }
+
+    /// A run of 30 s or more starts again at once; a shorter one waits.
+    fn back_off_after_run(&mut self, context: Context) {
+        let run = self.record.current.as_ref().and_then(|c| c.run.as_ref());
+        let ran = run.filter(|run| run.since.boot == *context.boot);
+        let ran = ran.map_or(Span(0), |run| context.now.tick.since(run.since.tick));
+        if ran >= Span(limits::STABLE_MS) {
+            self.record.streak = 0;
+            self.record.wait = None;
+        } else {
+            self.back_off(context);
+        }
+    }
+
+    /// No try before the next delay of the backoff is over.
+    pub fn back_off(&mut self, context: Context) {
+        let delay = backoff::delay(self.record.declared.spec.restart, self.record.streak);
+        self.record.streak = self.record.streak.saturating_add(1);
+        let tick = context.now.tick + delay;
+        self.record.wait = Some(BootTick { boot: context.boot.clone(), tick });
+        self.dirty = true;
+    }
+
+    /// Notes a failure where people look for it.
+    pub fn note_error(&mut self, text: String, context: Context) {
+        self.failures += 1;
+        self.record.error_message.clone_from(&text);
+        self.record.last_error = text;
+        self.record.last_error_at_ms = context.now.wall_ms;
+        self.dirty = true;
+    }
+
+    // --- failed tries --------------------------------------------------------------------------
+
+    /// A pull, create or start failed with something that says what is wrong.
+    pub fn fail_try(&mut self, fault: &Fault, context: Context) {
+        if self.needs_update() {
+            return self.fail_update(fault.to_string(), context);
+        }
+        self.record.failure_count = self.record.failure_count.saturating_add(1);
+        if fault.kind == FaultKind::Refused {
+            self.record.refusals = self.record.refusals.saturating_add(1);
+        } else {
+            self.record.refusals = 0;
+        }
+        self.note_error(fault.to_string(), context);
+        self.back_off(context);
+    }
+
+    /// The update failed: its container goes, the old one is started again where it was stopped.
+    pub fn fail_update(&mut self, cause: String, context: Context) {
+        self.note_error(cause.clone(), context);
+        self.discard_slot(Slot::Next);
+        self.record.failed_update = Some(FailedUpdate {
+            generation: self.record.generation,
+            cause,
+            at_ms: context.now.wall_ms,
+        });
+        self.record.wait = None;
+        self.hold = None;
+        self.pulling = false;
+    }
+
+    /// A call whose outcome is unknown: look again after a while, longer each time.
+    pub fn note_unknown(&mut self, context: Context) {
+        self.unknowns = self.unknowns.saturating_add(1);
+        let factor = u64::from(self.unknowns.min(6));
+        self.retry_at = Some(context.now.tick + Span(limits::ENGINE_LOOK_MS * factor));
+    }
+}
+
+/// The exit that a reading shows.
+pub(super) fn exit_of(reading: &Reading, interrupted: bool) -> Exit {
+    Exit {
+        container: reading.id.clone(),
+        started_at_ns: reading.started_at_ns,
+        code: Some(reading.exit_code),
+        oom_killed: reading.oom_killed,
+        error: reading.error.clone(),
+        interrupted,
+    }
+}

@@ -1,0 +1,468 @@
+//! One workload as the machine holds it: the durable record, what was seen, and what was asked for.
+//! Wanted (`record.desired`), seen (`seen`) and asked-for (`step`, `record.own_stop`) are three
+//! values; merged, a stop and a crash would look alike.
+
+use std::sync::Arc;
+
+use super::effect::{CommitId, StepId};
+use super::judge::exit_of;
+
+use super::names::{BootId, ContainerId, SpecHash};
+use super::observed::{Phase, Reading, Seen};
+use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
+use super::restart;
+use super::spec_hash::{is_comparable, spec_hash};
+use super::time::{Now, Span, Tick};
+use super::view::{TaskId, View};
+use crate::limits;
+
+/// What every transition may know of the world: both clocks and the boot.
+#[derive(Clone, Copy, Debug)]
+pub struct Context<'a> {
+    /// The clocks at the beginning of this turn.
+    pub now: Now,
+    /// The present boot.
+    pub boot: &'a BootId,
+}
+
+/// Which container of a workload is meant.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Slot {
+    /// The one that stands for the workload.
+    Current,
+    /// The one being made.
+    Next,
+    /// The first of those that are to go.
+    Discard,
+}
+
+/// The step in flight.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Flight {
+    /// Its number.
+    pub step: StepId,
+    /// What it does to which container.
+    pub kind: FlightKind,
+}
+
+/// What a step in flight does.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+#[expect(missing_docs, reason = "one for each operation of the engine")]
+pub enum FlightKind {
+    Inspect(Slot),
+    Create,
+    Start(Slot),
+    Signal(Slot),
+    /// A signal that an operator asked for.
+    Kill(TaskId),
+    Remove,
+    RemoveNetwork,
+    /// Not on the engine: the row is being deleted.
+    Forget(CommitId),
+}
+
+/// What a workload waits for beside time.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Hold {
+    /// A mount source of the host.
+    HostPath(String),
+    /// The removal of the workload that held the key before.
+    Predecessor,
+    /// A container of another store that holds the key.
+    StoreMissing(String),
+}
+
+/// One workload.
+#[derive(Debug)]
+pub struct Workload {
+    /// What is durable of it.
+    pub record: Record,
+    /// The hash of what is declared.
+    pub wanted_hash: SpecHash,
+    /// The record differs from its row.
+    pub dirty: bool,
+    /// A declaration for it is on its way to the store: no step and no write before that ended.
+    pub held: bool,
+    /// `record.current` as last seen.
+    pub seen: Seen,
+    /// `record.next` as last seen.
+    pub next_seen: Seen,
+    /// The first of `record.discards` as last seen.
+    pub discard_seen: Seen,
+    /// Slots about which something new was heard: what was seen of them stays on show, but is no
+    /// ground for a decision before they were looked at again.
+    pub stale: [bool; 3],
+    /// The step in flight.
+    pub step: Option<Flight>,
+    /// Number of the last event, step begin or step end; a listing sent before is older.
+    pub touched: u64,
+    /// An exit that is found now happened while the event stream was lost.
+    pub gap: bool,
+    /// When a stop that was sent is followed by SIGKILL.
+    pub stop_deadline: Option<Tick>,
+    /// The same for the first of the discards.
+    pub discard_deadline: Option<Tick>,
+    /// Why the first of the discards could not be removed.
+    pub discard_error: String,
+    /// No call before this, after one whose outcome is unknown or a look that should be repeated.
+    pub retry_at: Option<Tick>,
+    /// Calls in a row whose outcome is unknown.
+    pub unknowns: u32,
+    /// Its last call timed out: it shares one worker with others of its kind.
+    pub slow: bool,
+    /// The generation for which the registry was asked already.
+    pub pulled: u64,
+    /// It waits for the pull of its image.
+    pub pulling: bool,
+    /// What else it waits for.
+    pub hold: Option<Hold>,
+    /// The start of this container must show on the event stream before that tick.
+    pub start_expected: Option<(ContainerId, Tick)>,
+    /// The start of the step in flight showed on the event stream already.
+    pub start_shown: bool,
+    /// A signal that an operator asked for, not yet sent.
+    pub kill: Option<(TaskId, String)>,
+    /// The network of its application is gone already.
+    pub network_removed: bool,
+    /// Failures noted since the agent started; tasks compare it.
+    pub failures: u64,
+    /// When the machine wakes for it.
+    pub wake: Option<Tick>,
+    /// As last published.
+    pub view: Option<Arc<View>>,
+}
+
+impl Workload {
+    /// A workload as it comes from the store or an apply: nothing seen yet.
+    pub fn new(record: Record) -> Self {
+        Self {
+            wanted_hash: spec_hash(&record.declared),
+            record,
+            dirty: false,
+            held: false,
+            seen: Seen::Unknown,
+            next_seen: Seen::Unknown,
+            discard_seen: Seen::Unknown,
+            stale: [false; 3],
+            step: None,
+            touched: 0,
+            gap: false,
+            stop_deadline: None,
+            discard_deadline: None,
+            discard_error: String::new(),
+            retry_at: None,
+            unknowns: 0,
+            slow: false,
+            pulled: 0,
+            pulling: false,
+            hold: None,
+            start_expected: None,
+            start_shown: false,
+            kill: None,
+            network_removed: false,
+            failures: 0,
+            wake: None,
+            view: None,
+        }
+    }
+
+    /// The instance in `slot`.
+    pub fn instance(&self, slot: Slot) -> Option<&Instance> {
+        match slot {
+            Slot::Current => self.record.current.as_ref(),
+            Slot::Next => self.record.next.as_ref(),
+            Slot::Discard => self.record.discards.first(),
+        }
+    }
+
+    /// What was last seen of `slot`.
+    pub fn seen(&self, slot: Slot) -> &Seen {
+        match slot {
+            Slot::Current => &self.seen,
+            Slot::Next => &self.next_seen,
+            Slot::Discard => &self.discard_seen,
+        }
+    }
+
+    /// `slot` has to be looked at before anything is decided about it.
+    pub fn must_look(&self, slot: Slot) -> bool {
+        let seen = self.stale[slot as usize] || *self.seen(slot) == Seen::Unknown;
+        seen && self.instance(slot).is_some()
+    }
+
+    /// Something was heard about `slot`.
+    pub fn mark_stale(&mut self, slot: Slot) {
+        self.stale[slot as usize] = true;
+    }
+
+    /// Replaces what was last seen of `slot`.
+    pub fn set_seen(&mut self, slot: Slot, seen: Seen) {
+        self.stale[slot as usize] = false;
+        match slot {
+            Slot::Current => self.seen = seen,
+            Slot::Next => self.next_seen = seen,
+            Slot::Discard => self.discard_seen = seen,
+        }
+    }
+
+    /// A process of the container in `slot` may exist.
+    pub fn may_live(&self, slot: Slot) -> bool {
+        match self.seen(slot) {
+            Seen::Unknown => self.instance(slot).is_some(),
+            Seen::Absent => false,
+            Seen::Present(reading) => reading.phase.is_live(),
+        }
+    }
+
+    /// The slot that holds the container `id`.
+    pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
+        [Slot::Current, Slot::Next, Slot::Discard]
+            .into_iter()
+            .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
+    }
+
+    /// The start of `id` that shows on the event stream is our own, and read already.
+    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
+        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
+            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
+        {
+            self.start_shown = true;
+            return true;
+        }
+        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
+    }
+
+    /// The first of the discards was removed; while a step is in flight, its answer says so.
+    pub fn drop_discard_if_idle(&mut self) {
+        if self.step.is_none() {
+            self.drop_discard();
+        }
+    }
+
+    /// The current container differs from what is declared, and may be replaced for it.
+    pub fn needs_update(&self) -> bool {
+        let Some(current) = &self.record.current else { return false };
+        let failed = self.record.failed_update.as_ref();
+        if failed.is_some_and(|f| f.generation == self.record.generation) {
+            return false;
+        }
+        if !is_comparable(&current.spec_hash) {
+            // Made by another version of the rules: an upgrade recreates nothing.
+            return current.generation < self.record.generation;
+        }
+        current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
+    }
+
+    /// Past five refusals it is left alone.
+    pub fn given_up(&self) -> bool {
+        self.record.refusals >= limits::REFUSALS
+    }
+
+    /// The end of the present backoff, if it still lies ahead in this boot.
+    pub fn waits_until(&self, context: Context) -> Option<Tick> {
+        let wait = self.record.wait.as_ref()?;
+        (wait.boot == *context.boot && wait.tick > context.now.tick).then_some(wait.tick)
+    }
+
+    /// There is a past to forget: short runs, or an error that is not that of a failed update
+    /// (which holds until a newer generation).
+    fn has_past(&self) -> bool {
+        let record = &self.record;
+        let failed = record.failed_update.as_ref();
+        let update_failed = failed.is_some_and(|f| f.generation == record.generation);
+        record.streak > 0 || (!record.error_message.is_empty() && !update_failed)
+    }
+
+    /// When the current run will have lasted long enough to forget its past, if there is any.
+    pub fn stable_at(&self, context: Context) -> Option<Tick> {
+        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
+        let run = self.record.current.as_ref()?.run.as_ref()?;
+        (running && self.has_past() && run.since.boot == *context.boot)
+            .then(|| run.since.tick + Span(limits::STABLE_MS))
+    }
+
+    /// Forgets what a stable run has outlived.
+    pub fn settle(&mut self, context: Context) {
+        if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
+            return;
+        }
+        self.record.streak = 0;
+        if self.has_past() {
+            self.record.error_message.clear();
+        }
+        self.dirty = true;
+    }
+
+    // --- readings ------------------------------------------------------------------------------
+
+    /// Takes in an inspect of the container in `slot`.
+    pub fn read(&mut self, slot: Slot, reading: Reading, context: Context) {
+        self.unknowns = 0;
+        self.retry_at = None;
+        if let Some(instance) = self.instance_mut(slot)
+            && instance.container.as_ref() != Some(&reading.id)
+        {
+            instance.container = Some(reading.id.clone());
+            self.dirty = true;
+        }
+        let phase = reading.phase.clone();
+        let code = reading.exit_code;
+        let ran = reading.started_at_ns != 0;
+        if slot != Slot::Discard && ran {
+            self.note_run(slot, &reading, context);
+        }
+        if matches!(phase, Phase::Removing | Phase::Stopping) {
+            self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
+        }
+        self.set_seen(slot, Seen::Present(Box::new(reading)));
+        match (slot, phase) {
+            (Slot::Next, Phase::Running) => self.promote(),
+            (Slot::Next, Phase::Exited) if ran && code == 0 => {
+                self.promote();
+                self.judge_exit(context);
+            }
+            // Cut short by somebody else: it is started once more.
+            (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
+            (Slot::Next, Phase::Exited) if ran => {
+                let cause = self.next_seen.reading().map(|r| exit_of(r, false));
+                let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
+                self.fail_update(cause, context);
+            }
+            (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
+            _ => {}
+        }
+        self.match_generation();
+    }
+
+    /// Takes in that the container in `slot` is not there.
+    pub fn read_absent(&mut self, slot: Slot, context: Context) {
+        self.unknowns = 0;
+        self.retry_at = None;
+        match slot {
+            // Reserved, not made (any more): the name is free to be used.
+            Slot::Next => self.set_seen(slot, Seen::Absent),
+            Slot::Discard => self.drop_discard(),
+            Slot::Current => {
+                if self.record.desired == Desired::Running {
+                    self.judge_vanished(context);
+                } else {
+                    self.record.current = None;
+                    self.record.own_stop = None;
+                    self.stop_deadline = None;
+                    self.dirty = true;
+                }
+                self.set_seen(slot, Seen::Absent);
+            }
+        }
+    }
+
+    fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
+        match slot {
+            Slot::Current => self.record.current.as_mut(),
+            Slot::Next => self.record.next.as_mut(),
+            Slot::Discard => self.record.discards.first_mut(),
+        }
+    }
+
+    /// A run is (container id, start time): counted at its first reading, whatever that shows.
+    fn note_run(&mut self, slot: Slot, reading: &Reading, context: Context) {
+        let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
+        let Some(instance) = self.instance_mut(slot) else { return };
+        let known = instance.run.as_ref().filter(|r| r.started_at_ns == reading.started_at_ns);
+        let run = Run {
+            started_at_ns: reading.started_at_ns,
+            since: known.map_or(since, |r| r.since.clone()),
+            pid: reading.pid,
+            ip: reading.ip.clone(),
+            ports: reading.ports.clone(),
+            image_id: reading.image_id.clone(),
+            stop_signal: reading.stop_signal.clone(),
+        };
+        let is_new = known.is_none();
+        if instance.run.as_ref() != Some(&run) {
+            instance.run = Some(run);
+            self.dirty = true;
+        }
+        if is_new {
+            if slot == Slot::Current && self.record.owed_start == OwedStart::Restart {
+                self.record.restart_count += 1;
+            }
+            self.record.owed_start = OwedStart::Uncounted;
+            self.record.failure_count = 0;
+            self.record.refusals = 0;
+            self.record.wait = None;
+            self.hold = None;
+        }
+    }
+
+    /// The successor stands for the workload from now on; the old one goes.
+    fn promote(&mut self) {
+        let Some(next) = self.record.next.take() else { return };
+        let seen = std::mem::take(&mut self.next_seen);
+        let old_seen = std::mem::replace(&mut self.seen, seen);
+        self.stale[Slot::Current as usize] = false;
+        self.stale[Slot::Next as usize] = false;
+        if let Some(old) = self.record.current.replace(next) {
+            self.discard(old, old_seen);
+        }
+        self.record.own_stop = None;
+        self.record.last_exit = None;
+        self.record.failed_update = None;
+        self.record.restarts_done = self.record.restarts_asked;
+        self.stop_deadline = None;
+        self.dirty = true;
+    }
+
+    /// The first container of a workload stands for it as soon as it is made.
+    pub fn promote_first(&mut self) {
+        if self.record.current.is_none() {
+            self.promote();
+        }
+    }
+
+    /// `instance`, last seen as `seen`, is to be removed.
+    pub fn discard(&mut self, instance: Instance, seen: Seen) {
+        if self.record.discards.is_empty() {
+            self.set_seen(Slot::Discard, seen);
+        }
+        self.record.discards.push(instance);
+        self.dirty = true;
+    }
+
+    /// Moves what is in `slot` to those that are to go.
+    pub fn discard_slot(&mut self, slot: Slot) {
+        let taken = match slot {
+            Slot::Current => self.record.current.take(),
+            Slot::Next => self.record.next.take(),
+            Slot::Discard => None,
+        };
+        if let Some(instance) = taken {
+            let stale = self.stale[slot as usize];
+            let seen = if stale { Seen::Unknown } else { self.seen(slot).clone() };
+            self.set_seen(slot, Seen::Unknown);
+            self.discard(instance, seen);
+        }
+    }
+
+    /// The first of the discards is gone.
+    pub fn drop_discard(&mut self) {
+        if !self.record.discards.is_empty() {
+            self.record.discards.remove(0);
+            self.dirty = true;
+        }
+        self.set_seen(Slot::Discard, Seen::Unknown);
+        self.discard_deadline = None;
+        self.discard_error.clear();
+    }
+
+    /// The generation that the live container matches follows, remade or kept.
+    pub fn match_generation(&mut self) {
+        let record = &mut self.record;
+        let running = self.seen.reading().is_some_and(|r| r.started_at_ns != 0);
+        let matches = record.current.as_ref().is_some_and(|c| c.spec_hash == self.wanted_hash);
+        if running && matches && record.observed_generation != record.generation {
+            record.observed_generation = record.generation;
+            self.dirty = true;
+        }
+    }
+}

@@ -1,0 +1,297 @@
+//! What steps and pulls came to.
+
+use super::{LOOK, Machine};
+use crate::domain::declared::Pull;
+use crate::domain::effect::{Level, StepId};
+use crate::domain::event::Outcome;
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
+use crate::domain::names::{ContainerId, Uid};
+use crate::domain::observed::{Phase, Reading, Seen};
+use crate::domain::view::{PullProgress, TaskState};
+use crate::limits;
+
+impl Machine {
+    pub(super) fn on_step_done(&mut self, step: StepId, result: Result<Outcome, Fault>) {
+        let Some(uid) = self.steps.remove(&step) else { return };
+        let order = self.order;
+        let Some(w) = self.workloads.get_mut(&uid) else { return };
+        if w.step.as_ref().is_none_or(|flight| flight.step != step) {
+            return;
+        }
+        let Some(flight) = w.step.take() else { return };
+        w.touched = order;
+        let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
+        w.slow = timed_out;
+        if self.slow_step == Some(step) {
+            self.slow_step = None;
+            self.mark_slow();
+        }
+        self.mark(&uid);
+        match result {
+            Ok(outcome) => self.on_outcome(&uid, flight.kind, outcome),
+            Err(fault) => {
+                if Self::engine_in_doubt(fault.kind) {
+                    self.look_soon();
+                }
+                self.on_fault(&uid, flight.kind, &fault);
+            }
+        }
+    }
+
+    /// The place for workloads with timed-out calls is free again.
+    fn mark_slow(&mut self) {
+        let slow: Vec<Uid> =
+            self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
+        for uid in slow {
+            self.mark(&uid);
+        }
+    }
+
+    fn on_outcome(&mut self, uid: &Uid, kind: FlightKind, outcome: Outcome) {
+        match (kind, outcome) {
+            (FlightKind::Inspect(slot), Outcome::Found(reading)) => {
+                self.on_found(uid, slot, *reading);
+            }
+            (FlightKind::Inspect(slot), Outcome::NotFound) => {
+                self.with(uid, |w, context| w.read_absent(slot, context));
+            }
+            (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
+            (FlightKind::Start(slot), Outcome::Started(reading)) => {
+                self.expect_start(uid, &reading.id);
+                self.with(uid, |w, context| {
+                    w.hold = None;
+                    w.read(slot, *reading, context);
+                });
+            }
+            (FlightKind::Signal(_), Outcome::Signalled) => {}
+            (FlightKind::Kill(task), Outcome::Signalled) => {
+                self.end_task(task, TaskState::Done, String::new());
+            }
+            (FlightKind::Remove, Outcome::Removed) => self.with(uid, |w, _| w.drop_discard()),
+            (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => self.on_network_gone(uid),
+            (kind, outcome) => {
+                let text = format!("bug: {kind:?} was answered with {outcome:?}");
+                self.log(Level::Warn, text);
+                self.with(uid, |w, context| w.note_unknown(context));
+            }
+        }
+    }
+
+    fn with(&mut self, uid: &Uid, change: impl FnOnce(&mut Workload, Context)) {
+        if let Some(w) = self.workloads.get_mut(uid) {
+            change(w, Context { now: self.now, boot: &self.boot });
+        }
+    }
+
+    /// A container found under a name of ours is only ours if its labels say so.
+    fn on_found(&mut self, uid: &Uid, slot: Slot, reading: Reading) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        let known = w.instance(slot).is_some_and(|i| i.container.is_some());
+        let ours = reading.tags.as_ref().is_some_and(|tags| tags.uid == *uid);
+        if !known && !ours {
+            let text = "a container that is not bargee's holds this name; it is left alone";
+            let fault = Fault::new(FaultKind::Trouble, "create container", "", text);
+            return self.with(uid, |w, context| {
+                w.record.next = None;
+                w.fail_try(&fault, context);
+            });
+        }
+        self.by_container.insert(reading.id.clone(), uid.clone());
+        self.with(uid, |w, context| {
+            w.read(slot, reading, context);
+            w.promote_first();
+        });
+    }
+
+    fn on_created(&mut self, uid: &Uid, id: ContainerId) {
+        self.by_container.insert(id.clone(), uid.clone());
+        self.with(uid, |w, _| {
+            let Some(next) = &mut w.record.next else { return };
+            next.container = Some(id.clone());
+            w.hold = None;
+            w.dirty = true;
+            w.set_seen(Slot::Next, Seen::Present(Box::new(just_created(id))));
+            w.promote_first();
+        });
+    }
+
+    fn on_network_gone(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.network_removed = true;
+        let application = w.record.declared.key.application.clone();
+        self.closing.remove(&application);
+        let waiting: Vec<Uid> = self
+            .by_key
+            .iter()
+            .filter(|(key, _)| key.application == application)
+            .map(|(_, uid)| uid.clone())
+            .collect();
+        for uid in waiting {
+            self.mark(&uid);
+        }
+    }
+
+    // --- faults --------------------------------------------------------------------------------
+
+    fn on_fault(&mut self, uid: &Uid, kind: FlightKind, fault: &Fault) {
+        match kind {
+            FlightKind::Inspect(slot) => self.unknown(uid, Some(slot)),
+            FlightKind::Create => self.on_create_fault(uid, fault),
+            FlightKind::Start(slot) => self.on_start_fault(uid, slot, fault),
+            FlightKind::Signal(slot) => self.on_signal_fault(uid, slot, fault),
+            FlightKind::Kill(task) => {
+                self.end_task(task, TaskState::Failed, fault.to_string());
+                self.with(uid, |w, _| w.mark_stale(Slot::Current));
+            }
+            FlightKind::Remove => {
+                let again = self.later(limits::KILL_AGAIN_MS);
+                self.with(uid, |w, _| {
+                    w.discard_error = fault.to_string();
+                    w.discard_deadline = Some(again);
+                    w.mark_stale(Slot::Discard);
+                });
+            }
+            FlightKind::RemoveNetwork => {
+                let application =
+                    self.workloads.get(uid).map(|w| w.record.declared.key.application.clone());
+                if let Some(application) = application {
+                    self.closing.remove(&application);
+                }
+                if fault.kind.is_unknown() {
+                    return self.unknown(uid, None);
+                }
+                self.log(Level::Warn, format!("a network is left behind: {fault}"));
+                self.on_network_gone(uid);
+            }
+            FlightKind::Forget(_) => {}
+        }
+    }
+
+    /// What came of the call is not known: look before anything else is decided.
+    fn unknown(&mut self, uid: &Uid, slot: Option<Slot>) {
+        self.with(uid, |w, context| {
+            if let Some(slot) = slot {
+                w.mark_stale(slot);
+            }
+            w.note_unknown(context);
+        });
+    }
+
+    fn on_create_fault(&mut self, uid: &Uid, fault: &Fault) {
+        match fault.kind {
+            FaultKind::NoImage => self.on_no_image(uid),
+            FaultKind::HostPath => self.on_host_path(uid, fault),
+            FaultKind::NameTaken => self.with(uid, |w, _| w.mark_stale(Slot::Next)),
+            kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
+            FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
+            // Some engines answer with an error and have made the container all the same.
+            _ => self.with(uid, |w, context| {
+                w.mark_stale(Slot::Next);
+                w.fail_try(fault, context);
+            }),
+        }
+    }
+
+    fn on_no_image(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let spec = &w.record.declared.spec;
+        let pulled = w.pulled == w.record.generation;
+        let text = match (spec.pull, pulled) {
+            (Pull::Never, _) => "the image is not on this device, and pull is never: load it",
+            (_, true) => "the image was pulled, and the engine does not find it",
+            (_, false) => return self.begin_pull(uid),
+        };
+        let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
+        w.pulled = 0;
+        self.with(uid, |w, context| w.fail_try(&fault, context));
+    }
+
+    /// A missing mount source is waited for; an update that needs one fails, since the service
+    /// runs.
+    fn on_host_path(&mut self, uid: &Uid, fault: &Fault) {
+        let again = self.later(limits::HOST_PATH_LOOK_MS);
+        self.with(uid, |w, context| {
+            if w.needs_update() {
+                return w.fail_update(fault.to_string(), context);
+            }
+            w.hold = Some(Hold::HostPath(format!("{}: {}", fault.object, fault.message)));
+            w.retry_at = Some(again);
+        });
+    }
+
+    fn on_start_fault(&mut self, uid: &Uid, slot: Slot, fault: &Fault) {
+        match fault.kind {
+            FaultKind::HostPath => self.on_host_path(uid, fault),
+            FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
+            FaultKind::NoNetwork => self.with(uid, |w, context| {
+                // Its network was taken from it: only a new container can be given another.
+                w.discard_slot(slot);
+                w.note_unknown(context);
+            }),
+            FaultKind::Conflict => self.unknown(uid, Some(slot)),
+            kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
+            _ => self.with(uid, |w, context| w.fail_try(fault, context)),
+        }
+    }
+
+    fn on_signal_fault(&mut self, uid: &Uid, slot: Slot, fault: &Fault) {
+        match fault.kind {
+            // It does not run (any more): the look says so.
+            FaultKind::NoContainer | FaultKind::Conflict => {
+                self.with(uid, |w, _| w.mark_stale(slot));
+            }
+            _ => self.unknown(uid, Some(slot)),
+        }
+    }
+
+    // --- pulls ---------------------------------------------------------------------------------
+
+    pub(super) fn on_pull_progress(&mut self, image: &str, progress: PullProgress) {
+        let Some(pull) = self.pulls.get_mut(image) else { return };
+        pull.progress = progress;
+        for uid in pull.waiting.clone() {
+            self.mark(&uid);
+        }
+    }
+
+    pub(super) fn on_pull_done(&mut self, image: &str, result: Result<(), Fault>) {
+        let Some(pull) = self.pulls.remove(image) else { return };
+        for uid in pull.waiting {
+            self.mark(&uid);
+            self.with(&uid, |w, context| {
+                w.pulling = false;
+                match &result {
+                    Ok(()) => w.pulled = w.record.generation,
+                    Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
+                    Err(fault) => w.fail_try(fault, context),
+                }
+            });
+        }
+    }
+
+    /// Looks at the engine as a whole within 5 s.
+    pub(super) fn look_soon(&mut self) {
+        let soon = self.now.tick + LOOK;
+        self.engine.next_list = Some(self.engine.next_list.map_or(soon, |at| at.min(soon)));
+    }
+}
+
+/// What is known of a container between its create and its first start.
+fn just_created(id: ContainerId) -> Reading {
+    Reading {
+        id,
+        phase: Phase::Created,
+        tags: None,
+        started_at_ns: 0,
+        finished_at_ns: 0,
+        exit_code: 0,
+        oom_killed: false,
+        error: String::new(),
+        pid: 0,
+        ip: None,
+        ports: Vec::new(),
+        image_id: String::new(),
+        stop_signal: None,
+    }
+}

@@ -1,0 +1,330 @@
+//! Declarations and verbs: checked, made durable, then carried over into the state. Nothing is
+//! changed or shown before its commit is durable. One declaration is on its way at a time, the rest
+//! waits in a bounded queue, so that each is checked against what is really there.
+
+use std::sync::Arc;
+
+use super::Machine;
+use super::commits::Purpose;
+use crate::domain::declared::Declared;
+use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Refusal, Write};
+use crate::domain::event::{Apply, AskId, Request, Verb};
+use crate::domain::lifecycle::Workload;
+use crate::domain::names::Uid;
+use crate::domain::record::{Desired, OwedStart, Record};
+use crate::domain::spec_hash::spec_hash;
+use crate::limits;
+
+/// The declaration that is on its way to the store.
+#[derive(Debug)]
+pub(super) struct Pending {
+    commit: CommitId,
+    ask: AskId,
+    changes: Vec<PendingChange>,
+    /// The answer to an apply; a verb is answered with its task.
+    applied: Vec<Applied>,
+}
+
+#[derive(Debug)]
+enum PendingChange {
+    Insert(Box<Record>),
+    Redeclare(Uid, Arc<Declared>),
+    Verb(Uid, Verb),
+}
+
+impl Machine {
+    pub(super) fn on_ask(&mut self, ask: AskId, request: Request) {
+        if self.pending.is_none() {
+            return self.begin(ask, request);
+        }
+        if self.waiting_asks.len() >= limits::ASK_QUEUE {
+            let text = "too many changes wait for the store already; try again".to_owned();
+            return self.answer(ask, Answer::Refused(Refusal::Busy(text)));
+        }
+        self.waiting_asks.push_back((ask, request));
+    }
+
+    fn answer(&mut self, ask: AskId, answer: Answer) {
+        self.answers.push(Effect::Answer(ask, answer));
+    }
+
+    fn begin(&mut self, ask: AskId, request: Request) {
+        let begun = match request {
+            Request::Apply(apply) => self.begin_apply(ask, apply),
+            Request::Verb(verb, uid) => self.begin_verb(ask, verb, uid),
+        };
+        if let Err(refusal) = begun {
+            self.answer(ask, Answer::Refused(refusal));
+        }
+    }
+
+    // --- apply ---------------------------------------------------------------------------------
+
+    fn begin_apply(&mut self, ask: AskId, apply: Apply) -> Result<(), Refusal> {
+        let mut changes = Vec::new();
+        let mut applied = Vec::new();
+        for (declared, fresh) in apply.declared.into_iter().zip(apply.uids) {
+            let key = declared.key.clone();
+            let known = self.by_key.get(&key).and_then(|uid| self.workloads.get(uid));
+            let Some(w) = known else {
+                let record = new_record(fresh, apply.source, declared, self.now.wall_ms);
+                let uid = record.uid.clone();
+                applied.push(Applied { key, uid, generation: 1, change: Change::Created });
+                changes.push(PendingChange::Insert(Box::new(record)));
+                continue;
+            };
+            let record = &w.record;
+            if record.source != apply.source {
+                let source = record.source.as_str();
+                return Err(Refusal::Conflict(format!("{key} is declared by {source}")));
+            }
+            let uid = record.uid.clone();
+            let (generation, change) = if same_manifest(&record.declared, &declared) {
+                (record.generation, Change::Unchanged)
+            } else {
+                let kept = spec_hash(&declared) == w.wanted_hash;
+                let change = if kept { Change::Kept } else { Change::Replaced };
+                changes.push(PendingChange::Redeclare(uid.clone(), declared));
+                (next_generation(record), change)
+            };
+            applied.push(Applied { key, uid, generation, change });
+        }
+        let added = changes.iter().filter(|c| matches!(c, PendingChange::Insert(_))).count();
+        if self.workloads.len() + added > limits::WORKLOADS {
+            let most = limits::WORKLOADS;
+            return Err(Refusal::Conflict(format!("a device holds at most {most} workloads")));
+        }
+        if apply.dry_run || changes.is_empty() {
+            self.answer(ask, Answer::Applied(applied));
+            return Ok(());
+        }
+        self.declare(ask, changes, applied);
+        Ok(())
+    }
+
+    // --- verbs ---------------------------------------------------------------------------------
+
+    fn begin_verb(&mut self, ask: AskId, verb: Verb, uid: Uid) -> Result<(), Refusal> {
+        let Some(w) = self.workloads.get(&uid) else {
+            return Err(Refusal::NotFound(format!("there is no workload {uid} any more")));
+        };
+        let key = w.record.declared.key.clone();
+        if w.record.desired == Desired::Deleted && verb != Verb::Remove {
+            return Err(Refusal::Conflict(format!("{key} is being removed")));
+        }
+        if self.tasks.open() >= limits::TASK_QUEUE {
+            let text = format!("{} tasks are under way already; try again", limits::TASK_QUEUE);
+            return Err(Refusal::Busy(text));
+        }
+        if let Verb::Kill(signal) = &verb {
+            if w.kill.is_some() {
+                return Err(Refusal::Busy(format!("{key}: a signal is on its way already")));
+            }
+            let signal = signal.clone();
+            let task = self.task_for(&verb, &uid);
+            if let Some(w) = self.workloads.get_mut(&uid) {
+                w.kill = Some((task, signal));
+                w.retry_at = None;
+            }
+            self.mark(&uid);
+            self.answer(ask, Answer::Accepted(task));
+            return Ok(());
+        }
+        self.declare(ask, vec![PendingChange::Verb(uid, verb)], Vec::new());
+        Ok(())
+    }
+
+    fn task_for(&mut self, verb: &Verb, uid: &Uid) -> crate::domain::view::TaskId {
+        let (key, failures, restarts) = match self.workloads.get(uid) {
+            Some(w) => (w.record.declared.key.to_string(), w.failures, w.record.restarts_asked),
+            None => (String::new(), 0, 0),
+        };
+        self.open_task(verb, (uid, key, failures, restarts))
+    }
+
+    // --- the commit ----------------------------------------------------------------------------
+
+    /// Sends the changes to the store. Their workloads are held until that ended: a step or a write
+    /// of observations in between would be of the state before.
+    fn declare(&mut self, ask: AskId, changes: Vec<PendingChange>, applied: Vec<Applied>) {
+        let mut writes = Vec::with_capacity(changes.len());
+        for change in &changes {
+            match change {
+                PendingChange::Insert(record) => {
+                    writes.push(Write::Insert(Arc::new((**record).clone())));
+                }
+                PendingChange::Redeclare(uid, _) | PendingChange::Verb(uid, _) => {
+                    let Some(w) = self.workloads.get_mut(uid) else { continue };
+                    w.held = true;
+                    let mut record = w.record.clone();
+                    change_record(&mut record, change);
+                    writes.push(Write::Update(Arc::new(record)));
+                }
+            }
+        }
+        let commit = self.persist(Purpose::Declare, true, writes);
+        self.pending = Some(Pending { commit, ask, changes, applied });
+    }
+
+    /// The declaration is durable, or nothing of it is.
+    pub(super) fn on_declared(&mut self, commit: CommitId, result: Result<(), String>) {
+        let Some(pending) = self.pending.take_if(|pending| pending.commit == commit) else {
+            return;
+        };
+        for change in &pending.changes {
+            if let PendingChange::Redeclare(uid, _) | PendingChange::Verb(uid, _) = change {
+                if let Some(w) = self.workloads.get_mut(uid) {
+                    w.held = false;
+                }
+                self.mark(uid);
+            }
+        }
+        match result {
+            Err(text) => {
+                let text = format!("the store could not write the change, nothing changed: {text}");
+                self.answer(pending.ask, Answer::Refused(Refusal::Store(text)));
+            }
+            Ok(()) => self.carry_over(pending),
+        }
+        while self.pending.is_none() {
+            let Some((ask, request)) = self.waiting_asks.pop_front() else { break };
+            self.begin(ask, request);
+        }
+    }
+
+    fn carry_over(&mut self, pending: Pending) {
+        let mut answer = Answer::Applied(pending.applied);
+        for change in pending.changes {
+            match change {
+                PendingChange::Insert(record) => self.install(Workload::new(*record)),
+                PendingChange::Redeclare(ref uid, _) => {
+                    let uid = uid.clone();
+                    self.change_workload(&uid, &change);
+                }
+                PendingChange::Verb(ref uid, ref verb) => {
+                    let (uid, verb) = (uid.clone(), verb.clone());
+                    self.change_workload(&uid, &change);
+                    if verb == Verb::Remove {
+                        self.leave_key(&uid);
+                    }
+                    answer = Answer::Accepted(self.task_for(&verb, &uid));
+                }
+            }
+        }
+        self.answer(pending.ask, answer);
+    }
+
+    /// New wins: whatever it was waiting for, it is decided afresh.
+    fn change_workload(&mut self, uid: &Uid, change: &PendingChange) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        change_record(&mut w.record, change);
+        w.wanted_hash = spec_hash(&w.record.declared);
+        w.match_generation();
+        w.hold = None;
+        w.retry_at = None;
+        w.unknowns = 0;
+        if std::mem::take(&mut w.pulling) {
+            for pull in self.pulls.values_mut() {
+                pull.waiting.remove(uid);
+            }
+        }
+        self.mark(uid);
+    }
+
+    /// A workload on its way out holds its key no longer.
+    fn leave_key(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        let key = w.record.declared.key.clone();
+        if self.by_key.get(&key) == Some(uid) {
+            self.by_key.remove(&key);
+        }
+        self.removals.entry(key).or_default().insert(uid.clone());
+    }
+}
+
+fn same_manifest(a: &Declared, b: &Declared) -> bool {
+    a.labels == b.labels && a.spec == b.spec
+}
+
+/// Above the row's and above what the container was made from, so that it always counts as newer.
+fn next_generation(record: &Record) -> u64 {
+    let made = record.current.as_ref().map_or(0, |current| current.generation);
+    record.generation.max(made) + 1
+}
+
+fn change_record(record: &mut Record, change: &PendingChange) {
+    match change {
+        PendingChange::Insert(_) => {}
+        PendingChange::Redeclare(_, declared) => {
+            record.generation = next_generation(record);
+            record.declared = declared.clone();
+            record.failed_update = None;
+            fresh_tries(record);
+        }
+        PendingChange::Verb(_, verb) => match verb {
+            Verb::Start => want_running(record),
+            Verb::Restart => {
+                want_running(record);
+                record.restarts_asked += 1;
+            }
+            Verb::Stop => {
+                record.desired = Desired::Stopped;
+                fresh_tries(record);
+            }
+            Verb::Remove => record.desired = Desired::Deleted,
+            Verb::Kill(_) => {}
+        },
+    }
+}
+
+fn want_running(record: &mut Record) {
+    record.desired = Desired::Running;
+    record.owed_start = OwedStart::Uncounted;
+    fresh_tries(record);
+    // Whatever ended it before, the operator wants it to run now.
+    if let Some(exit) = &mut record.last_exit {
+        exit.interrupted = true;
+    }
+}
+
+fn fresh_tries(record: &mut Record) {
+    record.wait = None;
+    record.streak = 0;
+    record.refusals = 0;
+    record.failure_count = 0;
+}
+
+fn new_record(
+    uid: Uid,
+    source: crate::domain::names::Source,
+    declared: Arc<Declared>,
+    created_at_ms: u64,
+) -> Record {
+    Record {
+        uid,
+        source,
+        declared,
+        generation: 1,
+        observed_generation: 0,
+        desired: Desired::Running,
+        created_at_ms,
+        current: None,
+        next: None,
+        discards: Vec::new(),
+        failed_update: None,
+        own_stop: None,
+        last_exit: None,
+        owed_start: OwedStart::Uncounted,
+        restarts_asked: 0,
+        restarts_done: 0,
+        restart_count: 0,
+        failure_count: 0,
+        streak: 0,
+        refusals: 0,
+        wait: None,
+        error_message: String::new(),
+        last_error: String::new(),
+        last_error_at_ms: 0,
+        boot: None,
+    }
+}

@@ -1,0 +1,287 @@
+//! Carries out what was decided for a workload: changes its record and sends at most one step.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Machine;
+use super::commits::Purpose;
+use crate::domain::declared::{Declared, Network};
+use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
+use crate::domain::lifecycle::{Flight, FlightKind, Hold, Slot};
+use crate::domain::names::{InstanceName, Uid};
+use crate::domain::observed::{Seen, label};
+use crate::domain::plan::Decision;
+use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::view::TaskState;
+use crate::limits;
+
+/// Sent when neither the manifest nor the image names another, as engines do.
+const DEFAULT_STOP_SIGNAL: &str = "SIGTERM";
+
+impl Machine {
+    pub(super) fn carry_out(&mut self, uid: &Uid, decision: Decision) {
+        match decision {
+            Decision::Nothing => {}
+            Decision::Inspect(slot) => self.inspect(uid, slot),
+            Decision::Hold(hold) => self.hold(uid, hold),
+            Decision::Pull => self.begin_pull(uid),
+            Decision::Create => self.create(uid),
+            Decision::Start(slot) => self.start(uid, slot),
+            Decision::Stop(Slot::Discard) => self.stop_discard(uid),
+            Decision::Stop(slot) => self.stop(uid, slot),
+            Decision::Kill(slot) => self.kill(uid, slot),
+            Decision::OperatorKill => self.operator_kill(uid),
+            Decision::Remove => self.remove(uid),
+            Decision::Discard(slot) => self.change(uid, |w| w.discard_slot(slot)),
+            Decision::Recreate => self.change(uid, |w| {
+                w.record.current = None;
+                w.set_seen(Slot::Current, Seen::Unknown);
+                w.dirty = true;
+            }),
+            Decision::RestartDone => self.change(uid, |w| {
+                w.record.restarts_done = w.record.restarts_asked;
+                w.dirty = true;
+            }),
+            Decision::RemoveNetwork => self.remove_network(uid),
+            Decision::Forget => self.forget(uid),
+        }
+    }
+
+    fn change(&mut self, uid: &Uid, change: impl FnOnce(&mut crate::domain::lifecycle::Workload)) {
+        if let Some(w) = self.workloads.get_mut(uid) {
+            change(w);
+        }
+    }
+
+    fn hold(&mut self, uid: &Uid, hold: Hold) {
+        self.change(uid, |w| w.hold = Some(hold));
+    }
+
+    /// Sends a step. With `durable` the row is made durable first.
+    fn send(&mut self, uid: &Uid, kind: FlightKind, op: Op, durable: bool) {
+        let id = self.next_step();
+        self.order += 1;
+        let order = self.order;
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.step = Some(Flight { step: id, kind });
+        w.touched = order;
+        if !matches!(w.hold, Some(Hold::HostPath(_))) {
+            w.hold = None;
+        }
+        if w.slow {
+            self.slow_step = Some(id);
+        }
+        let row = durable.then(|| {
+            w.dirty = false;
+            Arc::new(w.record.clone())
+        });
+        let after = row.map(|record| {
+            self.store_state.dirty.remove(uid);
+            self.persist(Purpose::Step(uid.clone(), id), false, vec![Write::Update(record)])
+        });
+        self.steps.insert(id, uid.clone());
+        self.start_tasks(uid);
+        self.out.push(Effect::Run(Step { id, after, op }));
+    }
+
+    fn inspect(&mut self, uid: &Uid, slot: Slot) {
+        let Some(instance) = self.workloads.get(uid).and_then(|w| w.instance(slot)) else { return };
+        let op = Op::Inspect(name_or_id(instance));
+        self.send(uid, FlightKind::Inspect(slot), op, false);
+    }
+
+    /// One pull per image: later ones wait for the first.
+    pub(super) fn begin_pull(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.pulling = true;
+        let image: Arc<str> = w.record.declared.spec.image.as_str().into();
+        let is_new = !self.pulls.contains_key(&image);
+        let pull = self.pulls.entry(image.clone()).or_default();
+        pull.waiting.insert(uid.clone());
+        if is_new {
+            self.out.push(Effect::Pull(image));
+        }
+        self.start_tasks(uid);
+    }
+
+    fn create(&mut self, uid: &Uid) {
+        let boot = self.boot.clone();
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        if w.record.next.is_none() {
+            w.record.next = Some(Instance {
+                name: self.suffixes.instance(&w.record.declared.key.name),
+                container: None,
+                generation: w.record.generation,
+                spec_hash: w.wanted_hash.clone(),
+                run: None,
+            });
+            // Drawn just now, so nothing can be there.
+            w.set_seen(Slot::Next, Seen::Absent);
+        }
+        w.record.boot = Some(boot);
+        let Some(next) = &mut w.record.next else { return };
+        next.generation = w.record.generation;
+        let name = next.name.clone();
+        let record = w.record.clone();
+        let op = Op::Create(Box::new(self.new_container(&record, name)));
+        self.send(uid, FlightKind::Create, op, true);
+    }
+
+    fn start(&mut self, uid: &Uid, slot: Slot) {
+        let boot = self.boot.clone();
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some(id) = w.instance(slot).and_then(|i| i.container.clone()) else { return };
+        w.record.boot = Some(boot);
+        w.dirty = true;
+        w.start_shown = false;
+        let op = Op::Start(id, w.record.declared.clone());
+        self.send(uid, FlightKind::Start(slot), op, false);
+    }
+
+    /// A stop is recorded before it is sent, so that its exit is never taken for a crash.
+    fn stop(&mut self, uid: &Uid, slot: Slot) {
+        let now = self.now.tick;
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some(reading) = w.seen(slot).reading() else { return };
+        let id = reading.id.clone();
+        let own_stop = OwnStop { container: id.clone(), started_at_ns: reading.started_at_ns };
+        let declared = &w.record.declared.spec.stop;
+        let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
+        let signal = signal.unwrap_or_else(|| DEFAULT_STOP_SIGNAL.to_owned());
+        w.stop_deadline = Some(now + declared.grace);
+        w.record.own_stop = Some(own_stop);
+        self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), true);
+    }
+
+    fn stop_discard(&mut self, uid: &Uid) {
+        let now = self.now.tick;
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some(reading) = w.discard_seen.reading() else { return };
+        let id = reading.id.clone();
+        let signal = reading.stop_signal.clone();
+        let signal = signal.unwrap_or_else(|| DEFAULT_STOP_SIGNAL.to_owned());
+        w.discard_deadline = Some(now + w.record.declared.spec.stop.grace);
+        let kind = FlightKind::Signal(Slot::Discard);
+        self.send(uid, kind, Op::Signal(id, signal), false);
+    }
+
+    fn kill(&mut self, uid: &Uid, slot: Slot) {
+        let again = self.later(limits::KILL_AGAIN_MS);
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
+        w.stop_deadline = Some(again);
+        let op = Op::Signal(id, "SIGKILL".to_owned());
+        self.send(uid, FlightKind::Signal(slot), op, false);
+    }
+
+    fn operator_kill(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some((task, signal)) = w.kill.take() else { return };
+        let running = w.seen.reading().filter(|r| r.phase.is_live());
+        match running.map(|r| r.id.clone()) {
+            Some(id) => self.send(uid, FlightKind::Kill(task), Op::Signal(id, signal), false),
+            None => {
+                let text = format!("{} does not run", w.record.declared.key);
+                self.end_task(task, TaskState::Failed, text);
+            }
+        }
+    }
+
+    fn remove(&mut self, uid: &Uid) {
+        let Some(instance) = self.workloads.get(uid).and_then(|w| w.instance(Slot::Discard)) else {
+            return;
+        };
+        let op = Op::Remove(name_or_id(instance));
+        self.send(uid, FlightKind::Remove, op, false);
+    }
+
+    fn remove_network(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        let application = w.record.declared.key.application.clone();
+        let name = self.network_name(application.as_str());
+        self.closing.insert(application);
+        self.send(uid, FlightKind::RemoveNetwork, Op::RemoveNetwork(name), false);
+    }
+
+    fn forget(&mut self, uid: &Uid) {
+        let commit =
+            self.persist(Purpose::Forget(uid.clone()), true, vec![Write::Delete(uid.clone())]);
+        let step = self.next_step();
+        self.store_state.dirty.remove(uid);
+        self.change(uid, |w| {
+            w.dirty = false;
+            w.step = Some(Flight { step, kind: FlightKind::Forget(commit) });
+        });
+    }
+
+    // --- what a container is made from ---------------------------------------------------------
+
+    fn network_name(&self, application: &str) -> String {
+        let store = self.store.as_str();
+        format!("bargee-{}-{application}", store.get(..8).unwrap_or(store))
+    }
+
+    fn new_container(&self, record: &Record, name: InstanceName) -> NewContainer {
+        let declared = &record.declared;
+        let key = &declared.key;
+        let network = (declared.spec.network == Network::Bridge).then(|| AppNetwork {
+            name: self.network_name(key.application.as_str()),
+            labels: BTreeMap::from([
+                (label::STORE.to_owned(), self.store.to_string()),
+                (label::NODE.to_owned(), self.node.clone()),
+                (label::APPLICATION.to_owned(), key.application.to_string()),
+            ]),
+            aliases: vec![key.name.to_string(), format!("{}.{}", key.name, key.application)],
+        });
+        NewContainer {
+            labels: self.labels(record, &name),
+            env: self.environment(record, declared),
+            name,
+            declared: declared.clone(),
+            network,
+            volume_prefix: format!("bargee-{}.", key.application),
+        }
+    }
+
+    fn labels(&self, record: &Record, name: &InstanceName) -> BTreeMap<String, String> {
+        let key = &record.declared.key;
+        let hash = crate::domain::spec_hash::spec_hash(&record.declared);
+        let mut labels = record.declared.labels.clone();
+        labels.extend(
+            [
+                (label::UID, record.uid.to_string()),
+                (label::APPLICATION, key.application.to_string()),
+                (label::NAME, key.name.to_string()),
+                (label::INSTANCE, name.to_string()),
+                (label::GENERATION, record.generation.to_string()),
+                (label::SPEC_HASH, hash.to_string()),
+                (label::STORE, self.store.to_string()),
+                (label::NODE, self.node.clone()),
+                (label::SOURCE, record.source.as_str().to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        labels
+    }
+
+    fn environment(&self, record: &Record, declared: &Declared) -> BTreeMap<String, String> {
+        let key = &declared.key;
+        let mut env = declared.spec.env.clone();
+        env.extend(
+            [
+                ("BARGEE_UID", record.uid.to_string()),
+                ("BARGEE_NAME", key.name.to_string()),
+                ("BARGEE_APPLICATION", key.application.to_string()),
+                ("BARGEE_NODE", self.node.clone()),
+                ("BARGEE_SOURCE", record.source.as_str().to_owned()),
+                ("BARGEE_ENGINE", self.engine_name.to_owned()),
+            ]
+            .map(|(name, value)| (name.to_owned(), value)),
+        );
+        env
+    }
+}
+
+fn name_or_id(instance: &Instance) -> String {
+    instance.container.as_ref().map_or_else(|| instance.name.to_string(), ToString::to_string)
+}

@@ -1,0 +1,273 @@
+//! The full compare: every workload is held against one listing of the engine's containers.
+
+use std::collections::{BTreeMap, HashMap};
+
+use super::Machine;
+use super::commits::Purpose;
+use crate::domain::effect::{Level, ListId, Write};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::lifecycle::{Context, Slot, Workload};
+use crate::domain::names::{BootId, Uid};
+use crate::domain::observed::{Listed, Phase, Reading, Seen};
+use crate::domain::record::{Desired, Instance, Run};
+use crate::domain::spec_hash::is_comparable;
+use crate::domain::time::Span;
+use crate::limits;
+
+/// The lines of a listing that belong to workloads of this store.
+#[derive(Default)]
+struct Mine {
+    by_uid: HashMap<Uid, Vec<Listed>>,
+}
+
+impl Machine {
+    pub(super) fn on_listing(&mut self, list: ListId, result: Result<Vec<Listed>, Fault>) {
+        let Some((id, sent_at)) = self.engine.listing else { return };
+        if id != list {
+            return;
+        }
+        self.engine.listing = None;
+        let items = match result {
+            Ok(items) => items,
+            Err(fault) => return self.on_listing_failed(&fault),
+        };
+        self.engine.next_list = self.next_list_after(false);
+        // A stream that comes and goes is one trouble and one line, until it holds.
+        let held = self.now.tick.since(self.engine.stream_since) >= Span(limits::STABLE_MS);
+        let trusted = self.engine.stream_up && !self.engine.stream_doubted;
+        if trusted && held && self.conditions.remove("eventStream").is_some() {
+            self.log(Level::Info, "the event stream holds: the engine is not polled any more");
+        }
+        let first = !self.engine.listed;
+        self.engine.listed = true;
+        let gap = std::mem::take(&mut self.engine.gap) && !first;
+        let mine = self.sort_out(items);
+        let uids: Vec<Uid> = self.workloads.keys().cloned().collect();
+        for uid in uids {
+            let lines = mine.by_uid.get(&uid).map_or(&[][..], Vec::as_slice);
+            self.compare(&uid, lines, sent_at, gap);
+        }
+        self.engine_back();
+        self.settle_wholeness();
+    }
+
+    /// A failed listing says nothing about any container.
+    fn on_listing_failed(&mut self, fault: &Fault) {
+        self.engine.next_list = self.next_list_after(true);
+        if !self.engine.stream_up && fault.kind == FaultKind::Away {
+            self.engine.next_list = None;
+        }
+        self.engine_away(fault);
+    }
+
+    /// Assigns each line to its workload; what no record knows is kept by key.
+    fn sort_out(&mut self, items: Vec<Listed>) -> Mine {
+        let mut mine = Mine::default();
+        let mut unclaimed = BTreeMap::new();
+        for item in items {
+            let owner = self.by_container.get(&item.id).or_else(|| {
+                let ours = item.tags.store == self.store;
+                (ours && self.workloads.contains_key(&item.tags.uid)).then_some(&item.tags.uid)
+            });
+            match owner.cloned() {
+                Some(uid) => mine.by_uid.entry(uid).or_default().push(item),
+                None if item.tags.node == self.node => {
+                    unclaimed.insert(item.tags.key.clone(), item);
+                }
+                None => {}
+            }
+        }
+        let before = std::mem::replace(&mut self.engine.unclaimed, unclaimed);
+        for key in before.keys() {
+            // A workload may wait for it to be out of the way.
+            if let Some(uid) = self.by_key.get(key).cloned() {
+                self.mark(&uid);
+            }
+        }
+        mine
+    }
+
+    /// A new store is whole once no container of another store is left for its node.
+    fn settle_wholeness(&mut self) {
+        if self.store_state.whole || !self.engine.unclaimed.is_empty() {
+            return;
+        }
+        self.store_state.whole = true;
+        self.persist(Purpose::Whole, false, vec![Write::MarkWhole]);
+    }
+
+    fn compare(&mut self, uid: &Uid, lines: &[Listed], sent_at: u64, gap: bool) {
+        let context = Context { now: self.now, boot: &self.boot };
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        if w.touched > sent_at || w.step.is_some() {
+            // The listing may be older than what happened since; a look will be younger.
+            for slot in [Slot::Current, Slot::Next] {
+                if w.step.is_none() && w.instance(slot).is_some() {
+                    w.mark_stale(slot);
+                }
+            }
+            return self.mark(uid);
+        }
+        let mut changed = false;
+        for slot in [Slot::Current, Slot::Next, Slot::Discard] {
+            let Some(instance) = w.instance(slot) else { continue };
+            let line = lines.iter().find(|line| is_line_of(line, instance)).cloned();
+            changed |= compare_slot(w, slot, line.as_ref(), gap, context);
+        }
+        let strays: Vec<Listed> = lines.iter().filter(|l| !is_known(w, l)).cloned().collect();
+        let many = strays.len();
+        for stray in strays {
+            self.by_container.insert(stray.id.clone(), uid.clone());
+        }
+        if many > 0 {
+            self.take_strays(uid, lines);
+            changed = true;
+        }
+        if changed {
+            self.mark(uid);
+        }
+    }
+
+    /// Containers of a workload that its record does not know: the best stands for the workload if
+    /// nothing else does (a rebuilt store), the rest are twins and go.
+    fn take_strays(&mut self, uid: &Uid, lines: &[Listed]) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let mut strays: Vec<&Listed> = lines.iter().filter(|l| !is_known(w, l)).collect();
+        strays.sort_by_key(|line| {
+            let matches = line.tags.spec_hash == w.wanted_hash;
+            (matches, line.phase == Phase::Running, line.tags.generation)
+        });
+        let free = w.record.current.is_none() && w.record.next.is_none();
+        if free
+            && w.record.desired != Desired::Deleted
+            && let Some(best) = strays.pop()
+        {
+            w.record.current = Some(instance_of(best));
+            w.set_seen(Slot::Current, Seen::Unknown);
+            w.dirty = true;
+        }
+        let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
+        for twin in strays {
+            w.discard(instance_of(twin), Seen::Unknown);
+        }
+        if !names.is_empty() {
+            let key = w.record.declared.key.clone();
+            let text = format!("{key}: removing containers beside the one it has: {names:?}");
+            self.log(Level::Warn, text);
+        }
+    }
+
+    /// With a new store, a workload of the same key and content takes over what another store made.
+    pub(super) fn adopt_unclaimed(&mut self, uid: &Uid) {
+        if self.store_state.whole || self.engine.unclaimed.is_empty() {
+            return;
+        }
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let free = w.record.current.is_none() && w.record.next.is_none();
+        if !free || w.record.desired == Desired::Deleted || w.held {
+            return;
+        }
+        let key = &w.record.declared.key;
+        let Some(found) = self.engine.unclaimed.get(key) else { return };
+        if found.tags.spec_hash != w.wanted_hash || !is_comparable(&found.tags.spec_hash) {
+            return;
+        }
+        let (key, instance) = (key.clone(), instance_of(found));
+        self.by_container.insert(found.id.clone(), uid.clone());
+        self.engine.unclaimed.remove(&key);
+        let text = format!("{key}: adopting {} of another store", instance.name);
+        w.record.current = Some(instance);
+        w.set_seen(Slot::Current, Seen::Unknown);
+        w.hold = None;
+        w.dirty = true;
+        self.log(Level::Info, text);
+    }
+}
+
+fn is_line_of(line: &Listed, instance: &Instance) -> bool {
+    match &instance.container {
+        Some(id) => *id == line.id,
+        None => line.tags.instance == instance.name,
+    }
+}
+
+fn is_known(w: &Workload, line: &Listed) -> bool {
+    let record = &w.record;
+    let mut known = record.current.iter().chain(&record.next).chain(&record.discards);
+    known.any(|instance| is_line_of(line, instance))
+}
+
+fn instance_of(line: &Listed) -> Instance {
+    Instance {
+        name: line.tags.instance.clone(),
+        container: Some(line.id.clone()),
+        generation: line.tags.generation,
+        spec_hash: line.tags.spec_hash.clone(),
+        run: None,
+    }
+}
+
+/// Holds one container against its line. Whether something has to be decided.
+fn compare_slot(
+    w: &mut Workload,
+    slot: Slot,
+    line: Option<&Listed>,
+    gap: bool,
+    context: Context,
+) -> bool {
+    let Some(line) = line else {
+        if *w.seen(slot) == Seen::Absent {
+            return false;
+        }
+        w.gap |= gap && slot != Slot::Discard;
+        w.read_absent(slot, context);
+        return true;
+    };
+    let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
+    let run = w.instance(slot).and_then(|i| i.run.clone());
+    match (seen_running, line.phase == Phase::Running) {
+        (Some(true), true) => false,
+        (Some(false), false) => {
+            let same = w.seen(slot).reading().is_some_and(|r| r.phase == line.phase);
+            if !same {
+                w.mark_stale(slot);
+            }
+            !same
+        }
+        (None, true) if slot == Slot::Current && is_of_boot(run.as_ref(), context.boot) => {
+            // It runs as recorded: believed without a look, so that a restarted agent asks nothing
+            // about what did not change.
+            if let Some(run) = run {
+                w.read(slot, reading_of(line, &run), context);
+            }
+            true
+        }
+        (_, runs) => {
+            w.gap |= gap && !runs && slot != Slot::Discard;
+            w.mark_stale(slot);
+            true
+        }
+    }
+}
+
+fn is_of_boot(run: Option<&Run>, boot: &BootId) -> bool {
+    run.is_some_and(|run| run.since.boot == *boot)
+}
+
+fn reading_of(line: &Listed, run: &Run) -> Reading {
+    Reading {
+        id: line.id.clone(),
+        phase: line.phase.clone(),
+        tags: Some(line.tags.clone()),
+        started_at_ns: run.started_at_ns,
+        finished_at_ns: 0,
+        exit_code: 0,
+        oom_killed: false,
+        error: String::new(),
+        pid: run.pid,
+        ip: run.ip.clone(),
+        ports: run.ports.clone(),
+        image_id: run.image_id.clone(),
+        stop_signal: run.stop_signal.clone(),
+    }
+}

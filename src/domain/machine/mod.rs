@@ -1,0 +1,453 @@
+//! The machine: `step(now, event)` gives effects. The only mutator of the agent's state.
+//!
+//! An event is taken in (`asks`, `commits`, `answers`, `listing`, `stream`), which marks the
+//! workloads it may matter to. Then one pass plans each marked workload, carries out what was
+//! decided (`carry`), and publishes what people would see differently (`publish`).
+
+use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::sync::Arc;
+
+use super::effect::{Commit, CommitId, Effect, Level, ListId, StepId, Write};
+use super::event::{AskId, Event, Request};
+use super::fault::FaultKind;
+use super::lifecycle::{Context, Workload};
+use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
+use super::plan::{self, Decision, Surroundings};
+use super::record::{Desired, Record};
+use super::time::{Now, Span, Tick};
+use super::view::{PullProgress, Status, TaskId};
+use crate::limits;
+
+mod answers;
+
+mod asks;
+
+mod carry;
+
+mod commits;
+
+mod listing;
+
+mod publish;
+
+mod stream;
+
+mod tasks;
+
+#[cfg(test)]
+mod tests;
+
+/// What a machine begins with.
+#[derive(Debug)]
+pub struct Start {
+    /// Name of the device.
+    pub node: String,
+    /// Name of the engine, for the injected environment.
+    pub engine: &'static str,
+    /// Identity of the store.
+    pub store: StoreId,
+    /// The store knows all that was ever made from it.
+    pub whole: bool,
+    /// The present boot.
+    pub boot: BootId,
+    /// Random, so that instance names differ over restarts.
+    pub seed: u64,
+    /// What the store holds.
+    pub records: Vec<Record>,
+    /// What somebody should know about how the store was opened.
+    pub notices: Vec<String>,
+}
+
+/// The state of the agent.
+#[derive(Debug)]
+pub struct Machine {
+    node: String,
+    engine_name: &'static str,
+    store: StoreId,
+    boot: BootId,
+    suffixes: Suffixes,
+    now: Now,
+
+    workloads: BTreeMap<Uid, Workload>,
+    /// The workload that holds a key, removals under way not counted.
+    by_key: BTreeMap<Key, Uid>,
+    /// Workloads on their way out, by key.
+    removals: BTreeMap<Key, BTreeSet<Uid>>,
+    /// Workloads by the containers that were ever theirs; a hint, checked against the slots.
+    by_container: HashMap<ContainerId, Uid>,
+    /// Marked workloads, in the order in which a pass looks at them.
+    due: BTreeSet<(Key, Uid)>,
+    /// Deadlines, one for each workload.
+    wakes: BTreeSet<(Tick, Uid)>,
+    /// Counts events, step begins and step ends.
+    order: u64,
+
+    engine: EngineLink,
+    store_state: StoreState,
+    pulls: BTreeMap<Arc<str>, PullState>,
+    /// Networks whose removal is under way, by application.
+    closing: BTreeSet<Label>,
+    /// A step of a workload with a timed-out call is in flight.
+    slow_step: Option<StepId>,
+    steps: HashMap<StepId, Uid>,
+    pending: Option<asks::Pending>,
+    waiting_asks: VecDeque<(AskId, Request)>,
+    tasks: tasks::Tasks,
+    status: Arc<Status>,
+    conditions: BTreeMap<&'static str, String>,
+    last_step: u64,
+    out: Vec<Effect>,
+    /// Answers leave after what they speak of was published.
+    answers: Vec<Effect>,
+}
+
+/// What is known of the engine and its event stream.
+#[derive(Debug, Default)]
+struct EngineLink {
+    up: bool,
+    info: super::observed::EngineInfo,
+    error: String,
+    away_since: Option<Tick>,
+    stream_up: bool,
+    /// When it was opened.
+    stream_since: Tick,
+    /// Our own start did not show on the stream: it is looked at like one that is down.
+    stream_doubted: bool,
+    /// The stream was lost; exits first seen in the next listing are interruptions.
+    gap: bool,
+    listed: bool,
+    /// The listing in flight and the order at which it was sent.
+    listing: Option<(ListId, u64)>,
+    next_list: Option<Tick>,
+    last_list: u64,
+    /// Containers of this node that no record of this store knows, by key.
+    unclaimed: BTreeMap<Key, super::observed::Listed>,
+}
+
+/// What is known of the store.
+#[derive(Debug, Default)]
+struct StoreState {
+    whole: bool,
+    last_commit: u64,
+    /// What each commit in flight is for.
+    commits: BTreeMap<CommitId, commits::Purpose>,
+    /// Rows that wait for the next write of observations.
+    dirty: BTreeSet<Uid>,
+    /// No write of observations before this.
+    next_flush: Option<Tick>,
+}
+
+/// One image being pulled.
+#[derive(Debug, Default)]
+struct PullState {
+    waiting: BTreeSet<Uid>,
+    progress: PullProgress,
+}
+
+impl Machine {
+    /// A machine that has seen nothing yet, and the effects that publish what the store holds.
+    pub fn new(start: Start, now: Now) -> (Self, Vec<Effect>) {
+        let mut machine = Self {
+            node: start.node,
+            engine_name: start.engine,
+            store: start.store,
+            boot: start.boot,
+            suffixes: Suffixes::new(start.seed),
+            now,
+            workloads: BTreeMap::new(),
+            by_key: BTreeMap::new(),
+            removals: BTreeMap::new(),
+            by_container: HashMap::new(),
+            due: BTreeSet::new(),
+            wakes: BTreeSet::new(),
+            order: 0,
+            engine: EngineLink::default(),
+            store_state: StoreState { whole: start.whole, ..StoreState::default() },
+            pulls: BTreeMap::new(),
+            closing: BTreeSet::new(),
+            slow_step: None,
+            steps: HashMap::new(),
+            pending: None,
+            waiting_asks: VecDeque::new(),
+            tasks: tasks::Tasks::default(),
+            status: Arc::new(Status::default()),
+            conditions: BTreeMap::new(),
+            last_step: 0,
+            out: Vec::new(),
+            answers: Vec::new(),
+        };
+        machine.engine.away_since = Some(now.tick);
+        machine.engine.error = "not yet reached".to_owned();
+        if !start.notices.is_empty() {
+            machine.conditions.insert("storeRebuilt", start.notices.join("; "));
+        }
+        for mut record in start.records {
+            // A reboot gives what was given up a fresh set of tries.
+            if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
+                record.refusals = 0;
+            }
+            machine.install(Workload::new(record));
+        }
+        machine.pass();
+        machine.publish_status();
+        let effects = std::mem::take(&mut machine.out);
+        (machine, effects)
+    }
+
+    /// Takes in one event and says what is to be done.
+    pub fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
+        self.now = now;
+        self.order += 1;
+        match event {
+            Event::Deadline => {}
+            Event::Ask(ask, request) => self.on_ask(ask, request),
+            Event::Committed(commit, result) => self.on_committed(commit, result),
+            Event::StreamUp(info) => self.on_stream_up(info),
+            Event::StreamDown(fault) => self.on_stream_down(&fault),
+            Event::Container(event) => self.on_container(&event),
+            Event::Listing(list, result) => self.on_listing(list, result),
+            Event::StepDone(step, result) => self.on_step_done(step, result),
+            Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
+            Event::PullDone(image, result) => self.on_pull_done(&image, result),
+        }
+        self.take_deadlines();
+        self.pass();
+        self.flush();
+        self.publish_status();
+        self.out.append(&mut self.answers);
+        std::mem::take(&mut self.out)
+    }
+
+    /// When the machine wants [`Event::Deadline`] if nothing else happens before.
+    pub fn next_deadline(&self) -> Option<Tick> {
+        let workloads = self.wakes.first().map(|(tick, _)| *tick);
+        let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
+        let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
+        [workloads, list, flush].into_iter().flatten().min()
+    }
+
+    fn context(&self) -> Context<'_> {
+        Context { now: self.now, boot: &self.boot }
+    }
+
+    fn log(&mut self, level: Level, text: impl Into<String>) {
+        self.out.push(Effect::Log(level, text.into()));
+    }
+
+    // --- workloads -----------------------------------------------------------------------------
+
+    /// Takes a workload in under its keys and marks it.
+    fn install(&mut self, w: Workload) {
+        let uid = w.record.uid.clone();
+        let key = w.record.declared.key.clone();
+        for instance in w.record.current.iter().chain(&w.record.next).chain(&w.record.discards) {
+            if let Some(id) = &instance.container {
+                self.by_container.insert(id.clone(), uid.clone());
+            }
+        }
+        if w.record.desired == Desired::Deleted {
+            self.removals.entry(key.clone()).or_default().insert(uid.clone());
+        } else {
+            self.by_key.insert(key.clone(), uid.clone());
+        }
+        self.due.insert((key, uid.clone()));
+        self.workloads.insert(uid, w);
+    }
+
+    /// Something may have changed for it: the next pass looks at it.
+    fn mark(&mut self, uid: &Uid) {
+        if let Some(w) = self.workloads.get(uid) {
+            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+        }
+    }
+
+    fn mark_all(&mut self) {
+        for (uid, w) in &self.workloads {
+            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+        }
+    }
+
+    /// Forgets a workload whose row is gone, and marks what waited for its key.
+    fn uninstall(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.remove(uid) else { return };
+        if let Some(wake) = w.wake {
+            self.wakes.remove(&(wake, uid.clone()));
+        }
+        let key = w.record.declared.key.clone();
+        self.due.remove(&(key.clone(), uid.clone()));
+        self.store_state.dirty.remove(uid);
+        self.by_container.retain(|_, owner| owner != uid);
+        if self.by_key.get(&key) == Some(uid) {
+            self.by_key.remove(&key);
+        }
+        if let Some(uids) = self.removals.get_mut(&key) {
+            uids.remove(uid);
+            if uids.is_empty() {
+                self.removals.remove(&key);
+            }
+        }
+        if let Some(successor) = self.by_key.get(&key).cloned() {
+            self.mark(&successor);
+        }
+        self.publish_removed(&w);
+    }
+
+    // --- one pass ------------------------------------------------------------------------------
+
+    fn take_deadlines(&mut self) {
+        while let Some((tick, uid)) = self.wakes.first().cloned() {
+            if tick > self.now.tick {
+                break;
+            }
+            self.wakes.pop_first();
+            if let Some(w) = self.workloads.get_mut(&uid) {
+                w.wake = None;
+            }
+            self.mark(&uid);
+        }
+        self.check_list_deadline();
+    }
+
+    fn pass(&mut self) {
+        while let Some((_, uid)) = self.due.pop_first() {
+            self.attend(&uid);
+        }
+    }
+
+    /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
+    fn attend(&mut self, uid: &Uid) {
+        let context = Context { now: self.now, boot: &self.boot };
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.settle(context);
+        self.check_start_shown(uid);
+        self.adopt_unclaimed(uid);
+        // Each turn of this loop changes the record towards a step or sends one; the bound only
+        // turns a bug into a logged one.
+        for turn in 0.. {
+            let Some(w) = self.workloads.get(uid) else { return };
+            let decision = plan::plan(w, &self.surroundings(w));
+            if decision == Decision::Nothing || self.queued_as_slow(w) {
+                break;
+            }
+            if turn == 8 {
+                self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
+                break;
+            }
+            self.carry_out(uid, decision);
+        }
+        self.arm(uid);
+        self.note_dirty(uid);
+        self.publish(uid);
+        self.settle_tasks(uid);
+    }
+
+    fn surroundings<'a>(&'a self, w: &Workload) -> Surroundings<'a> {
+        let key = &w.record.declared.key;
+        let predecessor = self.by_key.get(key) == Some(&w.record.uid)
+            && self.is_being_removed(key, &w.record.uid);
+        let claim = self.engine.unclaimed.get(key).filter(|_| !self.store_state.whole);
+        Surroundings {
+            context: self.context(),
+            engine_ready: self.engine.up && self.engine.listed,
+            predecessor,
+            network_closing: self.closing.contains(&key.application),
+            claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
+            last_of_application: w.record.desired == Desired::Deleted
+                && self.is_last_of(&key.application, &w.record.uid),
+        }
+    }
+
+    /// Another workload with this key is on its way out.
+    fn is_being_removed(&self, key: &Key, uid: &Uid) -> bool {
+        self.removals.get(key).is_some_and(|uids| uids.iter().any(|other| other != uid))
+    }
+
+    /// No other workload of `application` is wanted or still has a container.
+    fn is_last_of(&self, application: &Label, uid: &Uid) -> bool {
+        let first = Key { application: application.clone(), name: Label::lowest() };
+        let wanted = self.by_key.range(first..).next();
+        if wanted.is_some_and(|(key, _)| key.application == *application) {
+            return false;
+        }
+        let leaving = self.removals.iter();
+        let mut leaving = leaving.filter(|(key, _)| key.application == *application);
+        !leaving.any(|(_, uids)| {
+            uids.iter().filter(|other| *other != uid).any(|other| {
+                self.workloads.get(other).is_some_and(|w| {
+                    let r = &w.record;
+                    r.current.is_some() || r.next.is_some() || !r.discards.is_empty()
+                })
+            })
+        })
+    }
+
+    /// A workload whose last call timed out shares one worker with others of its kind.
+    fn queued_as_slow(&self, w: &Workload) -> bool {
+        w.slow && self.slow_step.is_some()
+    }
+
+    fn arm(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let wake = plan::wake(w, Context { now: self.now, boot: &self.boot });
+        if wake == w.wake {
+            return;
+        }
+        if let Some(old) = w.wake {
+            self.wakes.remove(&(old, uid.clone()));
+        }
+        w.wake = wake;
+        if let Some(tick) = wake {
+            self.wakes.insert((tick, uid.clone()));
+        }
+    }
+
+    // --- commits -------------------------------------------------------------------------------
+
+    /// Sends a transaction to the store.
+    fn persist(
+        &mut self,
+        purpose: commits::Purpose,
+        declares: bool,
+        writes: Vec<Write>,
+    ) -> CommitId {
+        self.store_state.last_commit += 1;
+        let id = CommitId(self.store_state.last_commit);
+        self.store_state.commits.insert(id, purpose);
+        self.out.push(Effect::Persist(Commit { id, declares, writes }));
+        id
+    }
+
+    fn next_step(&mut self) -> StepId {
+        self.last_step += 1;
+        StepId(self.last_step)
+    }
+
+    fn later(&self, ms: u64) -> Tick {
+        self.now.tick + Span(ms)
+    }
+
+    /// Whether a fault says that the engine as a whole is in trouble.
+    fn engine_in_doubt(kind: FaultKind) -> bool {
+        matches!(kind, FaultKind::Away)
+    }
+
+    fn settle_tasks(&mut self, uid: &Uid) {
+        let settled = self.tasks_settled_by(uid);
+        for (id, state, message) in settled {
+            self.end_task(id, state, message);
+        }
+    }
+
+    fn end_task(&mut self, id: TaskId, state: super::view::TaskState, message: String) {
+        let (task, dropped) = self.tasks.end(id, state, message);
+        if let Some(task) = task {
+            self.out.push(Effect::PublishTask(task));
+        }
+        if let Some(dropped) = dropped {
+            self.out.push(Effect::DropTask(dropped));
+        }
+    }
+}
+
+/// How long the engine is left alone between two looks while its stream is down or in doubt.
+const LOOK: Span = Span(limits::ENGINE_LOOK_MS);

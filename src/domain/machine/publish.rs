@@ -1,0 +1,86 @@
+//! What is shown: views, transitions, the status. Only what changed is published.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use super::Machine;
+use crate::domain::effect::Effect;
+use crate::domain::lifecycle::{Context, Workload};
+use crate::domain::names::Uid;
+use crate::domain::show;
+use crate::domain::view::{State, Status, Transition, View};
+
+impl Machine {
+    pub(super) fn publish(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let pull = w.pulling.then(|| w.record.declared.spec.image.as_str());
+        let pull = pull.and_then(|image| self.pulls.get(image)).map(|pull| pull.progress);
+        let context = Context { now: self.now, boot: &self.boot };
+        let view = show::view(w, context, pull);
+        let before = w.view.as_ref();
+        if before.is_some_and(|before| **before == view) {
+            return;
+        }
+        let from = before.map(|before| before.state);
+        let view = Arc::new(view);
+        w.view = Some(view.clone());
+        if from != Some(view.state) {
+            let transition = self.transition(&view, from, view.state);
+            self.out.push(transition);
+        }
+        self.out.push(Effect::Publish(uid.clone(), Some(view)));
+    }
+
+    pub(super) fn publish_removed(&mut self, w: &Workload) {
+        if let Some(view) = &w.view {
+            let transition = self.transition(view, Some(view.state), State::Removed);
+            self.out.push(transition);
+        }
+        self.out.push(Effect::Publish(w.record.uid.clone(), None));
+    }
+
+    fn transition(&self, view: &View, from: Option<State>, to: State) -> Effect {
+        Effect::Transition(Transition {
+            at_ms: self.now.wall_ms,
+            at: self.now.tick,
+            uid: view.uid.clone(),
+            key: view.declared.key.to_string(),
+            generation: view.generation,
+            from,
+            to,
+            info: if to == State::Removed { String::new() } else { view.info.clone() },
+            container: view.container.clone(),
+        })
+    }
+
+    pub(super) fn publish_status(&mut self) {
+        let status = Status {
+            engine_up: self.engine.up,
+            engine: self.engine.info.clone(),
+            engine_error: self.engine.error.clone(),
+            away_since: self.engine.away_since,
+            stream_up: self.engine.stream_up && !self.engine.stream_doubted,
+            listed: self.engine.listed,
+            tasks: self.tasks.open(),
+            conditions: self.all_conditions(),
+        };
+        if *self.status != status {
+            self.status = Arc::new(status);
+            self.out.push(Effect::PublishStatus(self.status.clone()));
+        }
+    }
+
+    fn all_conditions(&self) -> BTreeMap<&'static str, String> {
+        let mut conditions = self.conditions.clone();
+        if !self.store_state.whole && !self.engine.unclaimed.is_empty() {
+            let names = self.engine.unclaimed.values().map(|l| l.tags.instance.as_str());
+            let text = format!(
+                "the store is new, and containers of another store are here: {}; they are left \
+                 alone, and a workload of the same name and content adopts them",
+                names.collect::<Vec<_>>().join(", ")
+            );
+            conditions.insert("storeMissing", text);
+        }
+        conditions
+    }
+}

@@ -1,0 +1,163 @@
+//! Declarations, verbs and their tasks.
+
+use super::*;
+use crate::domain::effect::Refusal;
+
+#[test]
+fn stop_persists_and_start_brings_it_back() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let stop = world.verb("web", Verb::Stop);
+    assert_eq!(world.task(stop), TaskState::Done);
+    assert_eq!(world.state("web"), State::StoppedOk);
+    assert_eq!(world.view("web").error_message, "", "an own stop is no error");
+    let mut world = world.restart_agent(BOOT);
+    world.pass(600_000);
+    assert_eq!(world.state("web"), State::StoppedOk);
+    let start = world.verb("web", Verb::Start);
+    assert_eq!(world.task(start), TaskState::Done);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").restart_count, 0);
+}
+
+#[test]
+fn an_apply_does_not_change_what_was_stopped() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.verb("web", Verb::Stop);
+    world.apply(&[&workload("web", |spec| spec.user = Some("1".to_owned()))]);
+    assert_eq!(world.state("web"), State::StoppedOk);
+}
+
+#[test]
+fn a_stop_is_recorded_before_it_is_sent_and_ends_with_sigkill() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    let task = world.verb("web", Verb::Stop);
+    assert!(world.row("web").own_stop.is_some());
+    assert_eq!(world.state("web"), State::StoppingRequestedAtRuntime);
+    assert_eq!(world.task(task), TaskState::Running);
+    world.pass(9_999);
+    assert_eq!(world.count("SIGKILL"), 0);
+    world.pass(1);
+    assert_eq!(world.count("SIGKILL"), 1);
+    assert_eq!(world.task(task), TaskState::Done);
+}
+
+#[test]
+fn restart_is_a_counter_in_the_row_and_no_restart_after_an_exit() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let id = world.container("web");
+    let starts = world.count("start");
+    let task = world.verb("web", Verb::Restart);
+    assert_eq!(world.task(task), TaskState::Done);
+    assert_eq!(world.count("start"), starts + 1);
+    assert_eq!(world.container("web"), id);
+    assert_eq!(world.row("web").restarts_asked, 1);
+    assert_eq!(world.view("web").restart_count, 0);
+}
+
+#[test]
+fn an_operators_kill_is_judged_as_a_crash() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let task = world.verb("web", Verb::Kill("SIGUSR1".to_owned()));
+    assert_eq!(world.task(task), TaskState::Done);
+    assert_eq!(world.count("SIGUSR1"), 1);
+    assert_eq!(world.view("web").error_message, "exitCode=143 oomKilled=false");
+    world.pass(10_000);
+    assert_eq!(world.view("web").restart_count, 1);
+    world.exit("web", 1);
+    let task = world.verb("web", Verb::Kill("SIGKILL".to_owned()));
+    assert_eq!(world.task(task), TaskState::Failed, "it does not run");
+}
+
+#[test]
+fn a_finished_job_runs_again_when_it_is_started() {
+    let mut world = World::new();
+    world.apply(&[&policy("job", RestartPolicy::Never)]);
+    world.exit("job", 0);
+    let starts = world.count("start");
+    world.verb("job", Verb::Start);
+    assert_eq!(world.count("start"), starts + 1);
+    world.exit("job", 4);
+    assert_eq!(world.state("job"), State::FailedExecFailed);
+}
+
+#[test]
+fn removal_leaves_nothing_and_the_last_one_takes_the_network_along() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
+    let task = world.verb("a", Verb::Remove);
+    assert_eq!(world.task(task), TaskState::Done);
+    assert_eq!(world.count("remove network"), 0);
+    world.verb("b", Verb::Remove);
+    assert_eq!(world.count("remove network"), 1);
+    assert!(world.containers.is_empty() && world.rows.is_empty() && world.views.is_empty());
+}
+
+#[test]
+fn an_apply_during_a_removal_is_a_new_workload_that_waits_for_it() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let old = world.view("web").uid.clone();
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.verb("web", Verb::Remove);
+    assert_eq!(world.apply(&[&workload("web", |_| {})]), [(1, Change::Created)]);
+    assert_eq!(world.running(), 1, "the old one is not seen stopped yet");
+    let new = world.views.values().find(|v| v.uid != old).unwrap();
+    assert_eq!(new.state, State::PendingWaitingToStart);
+    world.pass(10_000);
+    assert_eq!(world.view("web").state, State::RunningOk);
+    assert_ne!(world.view("web").uid, old);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn nothing_is_changed_or_shown_when_the_store_fails() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.store_fails = true;
+    let uid = world.view("web").uid.clone();
+    let answer = world.ask(Request::Verb(Verb::Stop, uid));
+    assert!(matches!(answer, Answer::Refused(Refusal::Store(_))), "{answer:?}");
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.count("SIG"), 0);
+    world.store_fails = false;
+    world.verb("web", Verb::Stop);
+    assert_eq!(world.state("web"), State::StoppedOk);
+}
+
+#[test]
+fn a_step_whose_commit_failed_is_not_sent_and_comes_later() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.apply(&[&workload("web", |spec| spec.user = Some("1".to_owned()))]);
+    world.store_fails = true;
+    let id = world.container("web");
+    world.containers.retain(|_, made| made.id != id);
+    let uid = world.view("web").uid.clone();
+    world.pass(31_000);
+    world.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Removed }));
+    let creates = world.count("create");
+    world.pass(60_000);
+    assert_eq!(world.count("create"), creates, "no create without its reserved name");
+    world.store_fails = false;
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn an_interrupted_stop_is_taken_up_by_the_next_agent() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.verb("web", Verb::Stop);
+    let mut world = world.restart_agent(BOOT);
+    world.pass(1_000);
+    assert_eq!(world.state("web"), State::StoppedOk);
+    assert_eq!(world.view("web").restart_count, 0);
+}

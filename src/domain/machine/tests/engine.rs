@@ -1,0 +1,219 @@
+//! The engine and its event stream: away, back, silent, wrong.
+
+use super::*;
+use crate::limits;
+
+fn away() -> Fault {
+    Fault::new(FaultKind::Away, "connect", "", "refused")
+}
+
+/// The engine dies and takes every container along, as Docker does.
+fn kill_engine(world: &mut World) {
+    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+        made.phase = Phase::Exited;
+        made.exit_code = 137;
+    }
+    world.engine_gone = true;
+    world.feed(Event::StreamDown(away()));
+}
+
+fn revive_engine(world: &mut World) {
+    world.engine_gone = false;
+    world.feed(Event::StreamUp(EngineInfo::default()));
+}
+
+#[test]
+fn an_idle_agent_calls_once_a_minute_and_writes_nothing() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
+    world.pass(60_000);
+    world.calls.clear();
+    let rows = world.rows.clone();
+    world.pass(3_600_000);
+    assert_eq!(world.calls.len(), 60);
+    assert_eq!(world.count("list"), 60);
+    assert_eq!(world.rows, rows);
+}
+
+#[test]
+fn a_restarted_agent_lists_once_and_touches_nothing() {
+    let mut world = World::new();
+    let many: Vec<_> = (0..10).map(|n| workload(&format!("w{n}"), |_| {})).collect();
+    world.apply(&many.iter().collect::<Vec<_>>());
+    world.pass(6_000);
+    let before = world.containers.clone();
+    let world = world.restart_agent(BOOT);
+    assert_eq!(world.calls, ["list"]);
+    for (name, made) in &before {
+        assert_eq!(world.containers[name].started_at_ns, made.started_at_ns);
+    }
+    assert!(world.views.values().all(|view| view.state == State::RunningOk));
+    assert!(world.views.values().all(|view| view.pid == 1), "known without a look");
+}
+
+#[test]
+fn an_engine_restart_is_an_interruption_for_every_policy() {
+    let mut world = World::new();
+    world.apply(&[
+        &policy("always", RestartPolicy::Always),
+        &policy("on-failure", RestartPolicy::OnFailure),
+        &policy("never", RestartPolicy::Never),
+    ]);
+    world.pass(5_000);
+    kill_engine(&mut world);
+    world.pass(20_000);
+    assert_eq!(world.state("always"), State::RunningOk, "the last seen state stays");
+    revive_engine(&mut world);
+    for name in ["always", "on-failure", "never"] {
+        assert_eq!(world.state(name), State::RunningOk, "{name}");
+        assert_eq!(world.view(name).restart_count, 0, "{name}");
+        assert_eq!(world.view(name).last_error, "", "{name}");
+    }
+    assert_eq!(world.containers.len(), 3);
+    let lines: Vec<_> = world.logs.iter().filter(|l| l.contains("the engine is")).collect();
+    assert_eq!(lines.len(), 3, "there, away, there: {lines:?}");
+}
+
+#[test]
+fn what_was_stopped_stays_stopped_over_an_engine_restart() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.verb("web", Verb::Stop);
+    kill_engine(&mut world);
+    revive_engine(&mut world);
+    world.pass(600_000);
+    assert_eq!(world.state("web"), State::StoppedOk);
+}
+
+#[test]
+fn a_listing_that_fails_removes_and_creates_nothing() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.calls.clear();
+    world.fail_next("list", &[FaultKind::Trouble, FaultKind::Garbled, FaultKind::Timeout]);
+    world.pass(60_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    world.pass(15_000);
+    assert_eq!(world.calls, ["list"; 4]);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn an_inspect_that_fails_is_unknown_and_not_absent() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(30_000);
+    world.fail_next("inspect", &[FaultKind::Trouble, FaultKind::Garbled]);
+    world.exit("web", 1);
+    assert_eq!(world.count("create"), 1);
+    assert_eq!(world.state("web"), State::RunningOk, "the last seen state stays");
+    world.pass(15_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").restart_count, 1);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn drift_by_hand_is_healed_by_the_next_full_compare() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &workload("db", |_| {})]);
+    world.pass(31_000);
+    // No event tells of either.
+    let id = world.container("web");
+    world.containers.retain(|_, made| made.id != id);
+    let id = world.container("db");
+    world.find_mut(id.as_str()).phase = Phase::Exited;
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.running(), 2);
+}
+
+#[test]
+fn a_twin_is_stopped_and_removed() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let id = world.container("web");
+    let mut twin = world.find(id.as_str()).unwrap().clone();
+    twin.id = ContainerId::new("twin");
+    twin.tags.instance = crate::domain::names::InstanceName::new("bargee-web-twin");
+    world.containers.insert("bargee-web-twin".to_owned(), twin);
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.container("web"), id);
+    assert_eq!(world.count("SIGTERM"), 1);
+}
+
+#[test]
+fn a_start_that_does_not_show_on_the_stream_makes_it_doubtful() {
+    let mut world = World::new();
+    world.stream_silent = true;
+    world.apply(&[&workload("web", |_| {})]);
+    world.calls.clear();
+    world.pass(limits::START_EVENT_MS);
+    assert_eq!(world.calls, ["reopen", "list"]);
+    world.pass(limits::ENGINE_LOOK_MS);
+    assert_eq!(world.count("list"), 2, "polled every 5 s");
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.calls.clear();
+    world.pass(120_000);
+    assert_eq!(world.count("list"), 2, "trusted again");
+}
+
+#[test]
+fn our_own_start_on_the_stream_costs_no_look() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(30_000);
+    assert_eq!(world.count("inspect"), 0, "{:?}", world.calls);
+    // A start by somebody else does.
+    let (id, uid) = (world.container("web"), world.view("web").uid.clone());
+    let action = ContainerAction::Started;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    assert_eq!(world.count("inspect"), 1);
+}
+
+#[test]
+fn a_new_store_adopts_what_matches_and_waits_for_the_rest() {
+    let mut world = World::new();
+    world.apply(&[&workload("same", |_| {}), &workload("other", |_| {})]);
+    let same = world.container("same");
+    // Another store: nothing is recorded, the containers carry the old store's label.
+    for made in world.containers.values_mut() {
+        made.tags.store = StoreId::new("ffffffffffffffff");
+    }
+    let containers = world.containers.clone();
+    let (machine, effects) =
+        Machine::new(start(BOOT, Vec::new(), false), Now { tick: Tick(world.now), wall_ms: 1 });
+    world.machine = machine;
+    world.rows.clear();
+    world.views.clear();
+    world.take(effects);
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.calls.clear();
+    world.apply(&[
+        &workload("same", |_| {}),
+        &workload("other", |spec| spec.user = Some("1".to_owned())),
+        &workload("third", |_| {}),
+    ]);
+    assert_eq!(world.state("same"), State::RunningOk);
+    assert_eq!(world.container("same"), same);
+    assert_eq!(world.state("other"), State::PendingWaitingToStart);
+    assert!(world.view("other").info.starts_with("storeMissing"), "{}", world.view("other").info);
+    assert_eq!(world.state("third"), State::RunningOk);
+    assert_eq!(world.containers.len(), containers.len() + 1);
+    // Once the old one is out of the way it starts.
+    world.containers.retain(|name, _| !name.starts_with("bargee-other"));
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.state("other"), State::RunningOk);
+}
+
+#[test]
+fn workloads_with_timed_out_calls_share_one_place() {
+    let mut world = World::new();
+    let many: Vec<_> = (0..5).map(|n| workload(&format!("w{n}"), |_| {})).collect();
+    world.fail_next("create", &[FaultKind::Timeout; 5]);
+    world.apply(&many.iter().collect::<Vec<_>>());
+    world.engine_gone = true;
+    let before = world.machine.steps.len();
+    world.pass(limits::ENGINE_LOOK_MS);
+    assert_eq!(world.machine.steps.len(), before + 1);
+}

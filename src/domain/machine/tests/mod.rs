@@ -1,0 +1,462 @@
+//! Tests of the machine with a made-up clock: a world of one store and one engine that do at once
+//! what they are told, unless a test says otherwise.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::sync::Arc;
+
+use super::{Machine, Start};
+use crate::domain::declared::{
+    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
+};
+use crate::domain::effect::{Answer, Change, Effect, NewContainer, Op, Step, Write};
+use crate::domain::event::{
+    Apply, AskId, ContainerAction, ContainerEvent, Event, Outcome, Request, Verb,
+};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::{BootId, ContainerId, Key, Label, Source, StoreId, Uid};
+use crate::domain::observed::{EngineInfo, Listed, Phase, Reading, Tags};
+use crate::domain::record::Record;
+use crate::domain::time::{Now, Span, Tick};
+use crate::domain::view::{RuntimeState, State, Task, TaskId, TaskState, View};
+
+mod asks;
+
+mod engine;
+
+mod restart;
+
+mod update;
+
+/// One container of the made-up engine.
+#[derive(Clone, Debug)]
+struct Made {
+    id: ContainerId,
+    tags: Tags,
+    phase: Phase,
+    started_at_ns: u64,
+    exit_code: i32,
+}
+
+/// The world.
+struct World {
+    machine: Machine,
+    now: u64,
+    rows: BTreeMap<Uid, Record>,
+    containers: BTreeMap<String, Made>,
+    events: VecDeque<Event>,
+    /// Every operation that reached the engine, as a word.
+    calls: Vec<String>,
+    /// Faults for the next calls of this word.
+    faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
+    /// Images on the device; `None`: all.
+    missing_images: Vec<String>,
+    /// The store fails.
+    store_fails: bool,
+    /// Starts do not show on the event stream.
+    stream_silent: bool,
+    /// The engine does not answer listings and steps: they are dropped.
+    engine_gone: bool,
+    answers: BTreeMap<AskId, Answer>,
+    views: BTreeMap<Uid, Arc<View>>,
+    tasks: BTreeMap<TaskId, Arc<Task>>,
+    logs: Vec<String>,
+    last: u64,
+}
+
+const BOOT: &str = "boot-1";
+
+fn start(boot: &str, records: Vec<Record>, whole: bool) -> Start {
+    Start {
+        node: "node".to_owned(),
+        engine: "docker",
+        store: StoreId::new("0123456789abcdef"),
+        whole,
+        boot: BootId::new(boot),
+        seed: 7,
+        records,
+        notices: Vec::new(),
+    }
+}
+
+impl World {
+    /// A world whose engine is up and was listed once.
+    fn new() -> Self {
+        Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, 1_000_000)
+    }
+
+    fn with(
+        rows: BTreeMap<Uid, Record>,
+        containers: BTreeMap<String, Made>,
+        boot: &str,
+        now: u64,
+    ) -> Self {
+        let records = rows.values().cloned().collect();
+        let at = Now { tick: Tick(now), wall_ms: now };
+        let (machine, effects) = Machine::new(start(boot, records, true), at);
+        let mut world = Self {
+            machine,
+            now,
+            rows,
+            containers,
+            events: VecDeque::new(),
+            calls: Vec::new(),
+            faults: BTreeMap::new(),
+            missing_images: Vec::new(),
+            store_fails: false,
+            stream_silent: false,
+            engine_gone: false,
+            answers: BTreeMap::new(),
+            views: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            logs: Vec::new(),
+            last: 0,
+        };
+        world.take(effects);
+        world.feed(Event::StreamUp(EngineInfo::default()));
+        world
+    }
+
+    /// The agent dies and another one starts on what was durable.
+    fn restart_agent(self, boot: &str) -> Self {
+        let mut next = Self::with(self.rows, self.containers, boot, self.now);
+        next.last = self.last + 1_000;
+        next
+    }
+
+    // --- driving -------------------------------------------------------------------------------
+
+    fn feed(&mut self, event: Event) {
+        self.events.push_back(event);
+        while let Some(event) = self.events.pop_front() {
+            let at = Now { tick: Tick(self.now), wall_ms: self.now };
+            let effects = self.machine.step(at, event);
+            self.take(effects);
+        }
+    }
+
+    /// Lets time pass, with every deadline of the machine on the way.
+    fn pass(&mut self, ms: u64) {
+        let end = self.now + ms;
+        while let Some(Tick(at)) = self.machine.next_deadline().filter(|at| at.0 <= end) {
+            self.now = self.now.max(at);
+            self.feed(Event::Deadline);
+        }
+        self.now = end;
+        self.feed(Event::Deadline);
+    }
+
+    fn take(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            match effect {
+                Effect::Persist(commit) => {
+                    let result = if self.store_fails {
+                        Err("disk full".to_owned())
+                    } else {
+                        commit.writes.iter().for_each(|write| self.write(write));
+                        Ok(())
+                    };
+                    self.events.push_back(Event::Committed(commit.id, result));
+                }
+                Effect::Run(step) if step.after.is_some() && self.store_fails => {}
+                Effect::Run(step) => self.run(step),
+                Effect::Pull(image) => {
+                    self.calls.push(format!("pull {image}"));
+                    let result = self.fault("pull").map_or(Ok(()), Err);
+                    if result.is_ok() {
+                        self.missing_images.retain(|missing| **missing != *image);
+                    }
+                    self.events.push_back(Event::PullDone(image, result));
+                }
+                Effect::List(_) if self.engine_gone => {}
+                Effect::List(id) => {
+                    self.calls.push("list".to_owned());
+                    let result = match self.fault("list") {
+                        Some(fault) => Err(fault),
+                        None => Ok(self.containers.values().map(listed).collect()),
+                    };
+                    self.events.push_back(Event::Listing(id, result));
+                }
+                Effect::Answer(ask, answer) => {
+                    self.answers.insert(ask, answer);
+                }
+                Effect::Publish(uid, Some(view)) => {
+                    self.views.insert(uid, view);
+                }
+                Effect::Publish(uid, None) => {
+                    self.views.remove(&uid);
+                }
+                Effect::PublishTask(task) => {
+                    self.tasks.insert(task.id, task);
+                }
+                Effect::Log(_, text) => self.logs.push(text),
+                Effect::ReopenStream => self.calls.push("reopen".to_owned()),
+                Effect::PublishStatus(_) | Effect::DropTask(_) | Effect::Transition(_) => {}
+            }
+        }
+    }
+
+    fn write(&mut self, write: &Write) {
+        match write {
+            Write::Insert(record) => {
+                assert!(!self.rows.contains_key(&record.uid), "inserted twice");
+                self.rows.insert(record.uid.clone(), (**record).clone());
+            }
+            Write::Update(record) => {
+                if let Some(row) = self.rows.get_mut(&record.uid) {
+                    *row = (**record).clone();
+                }
+            }
+            Write::Delete(uid) => {
+                self.rows.remove(uid);
+            }
+            Write::MarkWhole => {}
+        }
+    }
+
+    // --- the engine ----------------------------------------------------------------------------
+
+    fn fault(&mut self, word: &'static str) -> Option<Fault> {
+        let kind = self.faults.get_mut(word)?.pop_front()?;
+        Some(Fault::new(kind, word, "x", format!("{kind:?}")))
+    }
+
+    fn run(&mut self, step: Step) {
+        if self.engine_gone {
+            return;
+        }
+        let result = self.carry_out(&step.op);
+        self.events.push_back(Event::StepDone(step.id, result));
+    }
+
+    fn carry_out(&mut self, op: &Op) -> Result<Outcome, Fault> {
+        match op {
+            Op::Inspect(name) => {
+                self.calls.push("inspect".to_owned());
+                if let Some(fault) = self.fault("inspect") {
+                    return Err(fault);
+                }
+                let found = self.find(name).map(|made| Outcome::Found(Box::new(reading(made))));
+                Ok(found.unwrap_or(Outcome::NotFound))
+            }
+            Op::Create(new) => self.create(new),
+            Op::Start(id, _) => {
+                self.calls.push("start".to_owned());
+                if let Some(fault) = self.fault("start") {
+                    return Err(fault);
+                }
+                self.last += 1;
+                let (now, last) = (self.now, self.last);
+                let made = self.find_mut(id.as_str());
+                made.phase = Phase::Running;
+                made.started_at_ns = now * 1_000_000 + last;
+                let (reading, uid) = (reading(made), made.tags.uid.clone());
+                if !self.stream_silent {
+                    let (id, action) = (id.clone(), ContainerAction::Started);
+                    self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
+                }
+                Ok(Outcome::Started(Box::new(reading)))
+            }
+            Op::Signal(id, signal) => {
+                self.calls.push(signal.clone());
+                if let Some(fault) = self.fault("signal") {
+                    return Err(fault);
+                }
+                {
+                    self.signal(id);
+                    Ok(())
+                }
+                .map(|()| Outcome::Signalled)
+            }
+            Op::Remove(name) => {
+                self.calls.push("remove".to_owned());
+                if let Some(fault) = self.fault("remove") {
+                    return Err(fault);
+                }
+                self.containers.retain(|key, made| key != name && made.id.as_str() != name);
+                Ok(Outcome::Removed)
+            }
+            Op::RemoveNetwork(_) => {
+                self.calls.push("remove network".to_owned());
+                Ok(Outcome::NetworkRemoved)
+            }
+        }
+    }
+
+    /// Every process obeys at once, unless the fault `deaf` is waiting.
+    fn signal(&mut self, id: &ContainerId) {
+        if self.fault("deaf").is_some() {
+            return;
+        }
+        let made = self.find_mut(id.as_str());
+        made.phase = Phase::Exited;
+        made.exit_code = 143;
+        let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+        let action = ContainerAction::Died;
+        self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
+    }
+
+    fn create(&mut self, new: &NewContainer) -> Result<Outcome, Fault> {
+        let image = &new.declared.spec.image;
+        self.calls.push(format!("create {image}"));
+        if let Some(fault) = self.fault("create") {
+            return Err(fault);
+        }
+        if self.missing_images.contains(image) {
+            return Err(Fault::new(FaultKind::NoImage, "create", image.clone(), "no such image"));
+        }
+        self.last += 1;
+        let id = ContainerId::new(format!("id-{}", self.last));
+        let tags = Tags::read(|label| new.labels.get(label).map(String::as_str)).unwrap();
+        let made =
+            Made { id: id.clone(), tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
+        let twin = self.containers.insert(new.name.to_string(), made);
+        assert!(twin.is_none(), "created under a name in use");
+        Ok(Outcome::Created(id))
+    }
+
+    fn find(&self, name: &str) -> Option<&Made> {
+        self.containers.iter().find(|(k, m)| *k == name || m.id.as_str() == name).map(|(_, m)| m)
+    }
+
+    fn find_mut(&mut self, name: &str) -> &mut Made {
+        let mut all = self.containers.iter_mut();
+        all.find(|(k, m)| *k == name || m.id.as_str() == name).map(|(_, m)| m).unwrap()
+    }
+
+    // --- what tests do -------------------------------------------------------------------------
+
+    fn ask(&mut self, request: Request) -> Answer {
+        self.last += 1;
+        let ask = AskId(self.last);
+        self.feed(Event::Ask(ask, request));
+        self.answers.remove(&ask).expect("an answer")
+    }
+
+    fn apply(&mut self, declared: &[&Arc<Declared>]) -> Vec<(u64, Change)> {
+        let uids = declared
+            .iter()
+            .map(|_| {
+                self.last += 1;
+                Uid::new(format!("uid-{}", self.last))
+            })
+            .collect();
+        let declared = declared.iter().map(|d| (*d).clone()).collect();
+        let apply = Apply { source: Source::Local, declared, uids, dry_run: false };
+        match self.ask(Request::Apply(apply)) {
+            Answer::Applied(applied) => applied.iter().map(|a| (a.generation, a.change)).collect(),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn verb(&mut self, name: &str, verb: Verb) -> TaskId {
+        let uid = self.view(name).uid.clone();
+        match self.ask(Request::Verb(verb, uid)) {
+            Answer::Accepted(task) => task,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    fn task(&self, id: TaskId) -> TaskState {
+        self.tasks[&id].state
+    }
+
+    fn view(&self, name: &str) -> &View {
+        let mut views = self.views.values();
+        views.find(|v| v.declared.key.name.as_str() == name).expect("a view")
+    }
+
+    fn state(&self, name: &str) -> State {
+        self.view(name).state
+    }
+
+    fn row(&self, name: &str) -> &Record {
+        let mut rows = self.rows.values();
+        rows.find(|r| r.declared.key.name.as_str() == name).expect("a row")
+    }
+
+    /// The live container of a workload.
+    fn container(&self, name: &str) -> ContainerId {
+        self.view(name).container.clone().expect("a container")
+    }
+
+    /// The process of a workload ends by itself.
+    fn exit(&mut self, name: &str, code: i32) {
+        let id = self.container(name);
+        let made = self.find_mut(id.as_str());
+        assert_eq!(made.phase, Phase::Running, "{name} does not run");
+        made.phase = Phase::Exited;
+        made.exit_code = code;
+        let uid = made.tags.uid.clone();
+        self.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Died }));
+    }
+
+    fn fail_next(&mut self, word: &'static str, kinds: &[FaultKind]) {
+        self.faults.entry(word).or_default().extend(kinds);
+    }
+
+    fn count(&self, word: &str) -> usize {
+        self.calls.iter().filter(|call| call.starts_with(word)).count()
+    }
+
+    fn running(&self) -> usize {
+        self.containers.values().filter(|made| made.phase == Phase::Running).count()
+    }
+}
+
+fn listed(made: &Made) -> Listed {
+    Listed { id: made.id.clone(), phase: made.phase.clone(), tags: made.tags.clone() }
+}
+
+fn reading(made: &Made) -> Reading {
+    Reading {
+        id: made.id.clone(),
+        phase: made.phase.clone(),
+        tags: Some(made.tags.clone()),
+        started_at_ns: made.started_at_ns,
+        finished_at_ns: 0,
+        exit_code: made.exit_code,
+        oom_killed: false,
+        error: String::new(),
+        pid: 1,
+        ip: None,
+        ports: Vec::new(),
+        image_id: String::new(),
+        stop_signal: None,
+    }
+}
+
+/// A workload of the default application.
+fn workload(name: &str, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
+    let mut spec = Spec {
+        image: "image:1".to_owned(),
+        pull: Pull::Missing,
+        entrypoint: None,
+        command: None,
+        working_dir: None,
+        user: None,
+        env: BTreeMap::new(),
+        ports: Vec::new(),
+        mounts: Vec::new(),
+        network: Network::Bridge,
+        restart: Restart {
+            policy: RestartPolicy::Always,
+            delay: Span::seconds(10),
+            max_delay: Span::seconds(300),
+        },
+        stop: Stop { signal: None, grace: Span::seconds(10) },
+        resources: Resources::default(),
+        log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
+    };
+    change(&mut spec);
+    let label = |text| Label::parse(text).unwrap();
+    Arc::new(Declared {
+        key: Key { application: label("default"), name: label(name) },
+        labels: BTreeMap::new(),
+        spec,
+        manifest: "{}".into(),
+    })
+}
+
+fn policy(name: &str, policy: RestartPolicy) -> Arc<Declared> {
+    workload(name, |spec| spec.restart.policy = policy)
+}

@@ -1,0 +1,184 @@
+//! Exits, failed starts, and what follows them.
+
+use super::*;
+
+#[test]
+fn a_workload_is_created_and_started_with_one_look() {
+    let mut world = World::new();
+    assert_eq!(world.apply(&[&workload("web", |_| {})]), [(1, Change::Created)]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").observed_generation, 1);
+    assert_eq!(world.calls, ["list", "create image:1", "start"]);
+}
+
+#[test]
+fn crash_loop_waits_10_20_40_seconds_after_each_exit_exactly() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let id = world.container("web");
+    for (restarts, delay) in
+        [10_000, 20_000, 40_000, 80_000, 160_000, 300_000, 300_000].into_iter().enumerate()
+    {
+        world.pass(1_000);
+        world.exit("web", 1);
+        let starts = world.count("start");
+        assert_eq!(world.state("web"), State::PendingStarting);
+        assert_eq!(world.view("web").runtime_state, RuntimeState::Exiting);
+        assert_eq!(world.view("web").error_message, "exitCode=1 oomKilled=false");
+        assert_eq!(world.view("web").next_attempt, Some(Tick(world.now + delay)));
+        world.pass(delay - 1);
+        assert_eq!(world.count("start"), starts, "too early");
+        world.pass(1);
+        assert_eq!(world.count("start"), starts + 1, "not on time");
+        assert_eq!(world.view("web").restart_count, restarts as u64 + 1);
+        assert_eq!(world.container("web"), id, "started in place");
+    }
+}
+
+#[test]
+fn a_crash_after_30_seconds_starts_again_at_once() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(29_999);
+    world.exit("web", 1);
+    assert_eq!(world.state("web"), State::PendingStarting);
+    world.pass(10_000);
+    world.pass(30_000);
+    assert_eq!(world.view("web").error_message, "", "forgotten after a stable run");
+    assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
+    world.exit("web", 1);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").restart_count, 2);
+    // The next short run begins the backoff afresh.
+    world.exit("web", 1);
+    assert_eq!(world.view("web").next_attempt, Some(Tick(world.now + 10_000)));
+}
+
+#[test]
+fn clean_exits_by_policy() {
+    let mut world = World::new();
+    world.apply(&[
+        &policy("always", RestartPolicy::Always),
+        &policy("on-failure", RestartPolicy::OnFailure),
+        &policy("never", RestartPolicy::Never),
+    ]);
+    for name in ["always", "on-failure", "never"] {
+        world.exit(name, 0);
+    }
+    assert_eq!(world.state("always"), State::PendingStarting);
+    assert_eq!(world.view("always").error_message, "", "a clean exit is no error");
+    assert_eq!(world.state("on-failure"), State::SucceededOk);
+    assert_eq!(world.state("never"), State::SucceededOk);
+    world.pass(600_000);
+    assert_eq!(world.state("always"), State::RunningOk);
+    assert_eq!(world.count("start"), 4, "three and one restart");
+}
+
+#[test]
+fn failed_exits_by_policy() {
+    let mut world = World::new();
+    world.apply(&[
+        &policy("on-failure", RestartPolicy::OnFailure),
+        &policy("never", RestartPolicy::Never),
+    ]);
+    world.exit("on-failure", 3);
+    world.exit("never", 3);
+    assert_eq!(world.state("never"), State::FailedExecFailed);
+    assert_eq!(world.view("never").exit_code, Some(3));
+    world.pass(10_000);
+    assert_eq!(world.state("on-failure"), State::RunningOk);
+    assert_eq!(world.view("on-failure").restart_count, 1);
+}
+
+#[test]
+fn a_container_removed_by_somebody_is_made_again() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &policy("job", RestartPolicy::Never)]);
+    world.pass(60_000);
+    for name in ["web", "job"] {
+        let id = world.container(name);
+        let uid = world.view(name).uid.clone();
+        world.containers.retain(|_, made| made.id != id);
+        let action = ContainerAction::Removed;
+        world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    }
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").restart_count, 1);
+    assert_eq!(world.state("job"), State::FailedLost);
+    world.pass(600_000);
+    assert_eq!(world.running(), 1);
+}
+
+#[test]
+fn refused_as_wrong_gets_five_tries() {
+    let mut world = World::new();
+    world.fail_next("start", &[FaultKind::Refused; 5]);
+    world.apply(&[&workload("web", |_| {})]);
+    assert_eq!(world.state("web"), State::PendingStartingFailed);
+    world.pass(3_600_000);
+    assert_eq!(world.count("start"), 5);
+    assert_eq!(world.view("web").runtime_state, RuntimeState::Failed);
+    assert_eq!(world.state("web"), State::PendingStartingFailed);
+    assert_eq!(world.view("web").restart_count, 0);
+    // Another generation has fresh tries, and nothing to return to.
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn trouble_is_retried_for_ever_and_counts_no_restart() {
+    let mut world = World::new();
+    world.fail_next("start", &[FaultKind::Trouble; 12]);
+    world.apply(&[&workload("web", |_| {})]);
+    assert_eq!(world.state("web"), State::PendingStarting);
+    world.pass(3_600_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.count("start"), 13);
+    let view = world.view("web");
+    assert_eq!((view.restart_count, view.failure_count), (0, 0));
+}
+
+#[test]
+fn counters_and_waits_survive_the_agent() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.exit("web", 1);
+    world.pass(10_000);
+    world.exit("web", 1);
+    world.pass(6_000);
+    let next = world.view("web").next_attempt;
+    let mut world = world.restart_agent(BOOT);
+    assert_eq!(world.view("web").next_attempt, next);
+    assert_eq!(world.view("web").restart_count, 1);
+    world.pass(14_000);
+    assert_eq!(world.view("web").restart_count, 2);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn after_a_reboot_all_runs_at_once_and_nothing_is_counted() {
+    let mut world = World::new();
+    world.apply(&[
+        &workload("web", |_| {}),
+        &policy("done", RestartPolicy::Never),
+        &policy("cut", RestartPolicy::Never),
+        &workload("looping", |_| {}),
+    ]);
+    world.exit("done", 0);
+    world.exit("looping", 1);
+    world.pass(5_000);
+    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+        made.phase = Phase::Exited;
+        made.exit_code = 255;
+    }
+    world.now = 1_000;
+    let world = world.restart_agent("boot-2");
+    for name in ["web", "cut", "looping"] {
+        assert_eq!(world.state(name), State::RunningOk, "{name}");
+        assert!(!world.view(name).last_error.contains("255"), "{name}");
+    }
+    assert_eq!(world.state("done"), State::SucceededOk);
+    assert_eq!(world.view("web").restart_count, 0);
+    assert_eq!(world.view("looping").restart_count, 1, "the crash before the reboot");
+}

@@ -1,0 +1,172 @@
+//! Updates, and the way back from a failed one.
+
+use super::*;
+
+fn image(tag: u32) -> Arc<Declared> {
+    workload("web", |spec| spec.image = format!("image:{tag}"))
+}
+
+#[test]
+fn an_update_creates_before_it_stops_and_removes_at_the_first_running_reading() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.calls.clear();
+    assert_eq!(world.apply(&[&image(2)]), [(2, Change::Replaced)]);
+    assert_eq!(
+        world.calls,
+        ["create image:2", "SIGTERM", "inspect", "start", "remove"],
+        "the old one stops only when the new one is made"
+    );
+    assert_ne!(world.container("web"), old);
+    let view = world.view("web");
+    assert_eq!((view.generation, view.observed_generation), (2, 2));
+    assert_eq!(view.restart_count, 0);
+    assert_eq!(view.error_message, "");
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn what_is_not_in_the_hash_keeps_the_container() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.calls.clear();
+    let kept = workload("web", |spec| {
+        spec.image = "image:1".to_owned();
+        spec.restart.policy = RestartPolicy::Never;
+        spec.stop.grace = Span::seconds(1);
+    });
+    assert_eq!(world.apply(&[&kept]), [(2, Change::Kept)]);
+    assert_eq!(world.container("web"), old);
+    assert_eq!(world.view("web").observed_generation, 2);
+    assert!(world.calls.is_empty());
+    assert_eq!(world.apply(&[&kept]), [(2, Change::Unchanged)]);
+}
+
+#[test]
+fn an_update_that_cannot_be_made_leaves_the_old_one_running() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.missing_images.push("image:2".to_owned());
+    world.fail_next("pull", &[FaultKind::Trouble]);
+    world.calls.clear();
+    world.apply(&[&image(2)]);
+    assert_eq!(world.count("SIG"), 0, "never stopped");
+    assert_eq!(world.container("web"), old);
+    assert_eq!(world.state("web"), State::RunningOk);
+    let (generation, cause) = world.view("web").failed_update.clone().unwrap();
+    assert_eq!(generation, 2);
+    assert!(cause.contains("Trouble"), "{cause}");
+    assert_eq!(world.view("web").observed_generation, 1);
+    // Not tried again before a newer generation, whatever time passes.
+    world.calls.clear();
+    world.pass(86_400_000);
+    assert_eq!(world.count("pull") + world.count("create"), 0);
+    world.apply(&[&image(3)]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").observed_generation, 3);
+    assert_eq!(world.view("web").failed_update, None);
+}
+
+#[test]
+fn an_update_that_cannot_start_brings_the_old_one_back() {
+    for fault in [FaultKind::Refused, FaultKind::Trouble] {
+        let mut world = World::new();
+        world.apply(&[&image(1)]);
+        let old = world.container("web");
+        world.fail_next("start", &[fault]);
+        world.apply(&[&image(2)]);
+        assert_eq!(world.container("web"), old);
+        assert_eq!(world.state("web"), State::RunningOk);
+        assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+        assert_eq!(world.view("web").restart_count, 0, "not a restart after an exit");
+        assert_eq!(world.containers.len(), 1, "the failed one is gone");
+        assert!(world.view("web").error_message.contains(&format!("{fault:?}")));
+    }
+}
+
+#[test]
+fn an_update_back_to_the_old_manifest_keeps_the_old_container() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.fail_next("create", &[FaultKind::Refused]);
+    world.apply(&[&image(2)]);
+    world.apply(&[&image(1)]);
+    assert_eq!(world.container("web"), old);
+    let view = world.view("web");
+    assert_eq!((view.generation, view.observed_generation), (3, 3));
+    assert_eq!(view.failed_update, None);
+}
+
+#[test]
+fn new_wins_over_a_backoff() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    for _ in 0..4 {
+        world.exit("web", 1);
+        world.pass(300_000);
+    }
+    world.exit("web", 1);
+    world.apply(&[&image(2)]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").observed_generation, 2);
+}
+
+#[test]
+fn always_pulls_once_for_each_generation() {
+    let always = |tag: u32| {
+        workload("web", move |spec| {
+            spec.image = format!("image:{tag}");
+            spec.pull = Pull::Always;
+        })
+    };
+    let mut world = World::new();
+    world.apply(&[&always(1)]);
+    world.exit("web", 1);
+    world.pass(60_000);
+    assert_eq!(world.count("pull"), 1);
+    world.apply(&[&always(2)]);
+    assert_eq!(world.count("pull"), 2);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn never_does_not_pull_and_says_so() {
+    let mut world = World::new();
+    world.missing_images.push("image:1".to_owned());
+    world.apply(&[&workload("web", |spec| spec.pull = Pull::Never)]);
+    assert_eq!(world.count("pull"), 0);
+    assert!(world.view("web").info.contains("pull is never"), "{}", world.view("web").info);
+    world.missing_images.clear();
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn a_stopped_workload_takes_the_update_at_its_next_start() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.verb("web", Verb::Stop);
+    world.calls.clear();
+    world.apply(&[&image(2)]);
+    assert!(world.calls.is_empty(), "{:?}", world.calls);
+    assert_eq!(world.state("web"), State::StoppedOk);
+    assert_eq!(world.view("web").observed_generation, 1);
+    world.verb("web", Verb::Start);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").observed_generation, 2);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn a_create_that_timed_out_is_looked_up_before_it_is_repeated() {
+    let mut world = World::new();
+    world.fail_next("create", &[FaultKind::Timeout]);
+    world.apply(&[&image(1)]);
+    world.pass(5_000);
+    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1", "start"]);
+    assert_eq!(world.containers.len(), 1);
+}

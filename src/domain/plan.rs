@@ -1,0 +1,283 @@
+//! What is to be done next for one workload: wanted, seen and asked-for give at most one step.
+//!
+//! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
+
+use super::declared::Pull;
+use super::lifecycle::{Context, Hold, Slot, Workload};
+use super::observed::{Phase, Seen};
+use super::record::Desired;
+use super::restart;
+use super::time::Tick;
+
+/// What the rest of the device allows this workload at the moment.
+#[derive(Clone, Copy, Debug)]
+pub struct Surroundings<'a> {
+    /// Clocks and boot.
+    pub context: Context<'a>,
+    /// The engine answers, and one listing was read since it came back.
+    pub engine_ready: bool,
+    /// The workload that held the key before is still being removed.
+    pub predecessor: bool,
+    /// The network of the application is being removed.
+    pub network_closing: bool,
+    /// A container of another store holds the key: its name.
+    pub claimed_by: Option<&'a str>,
+    /// No other workload needs the network of the application.
+    pub last_of_application: bool,
+}
+
+/// The next step, or a change of the record that needs no step.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Decision {
+    /// Nothing to do until something happens or a deadline passes.
+    Nothing,
+    /// Look at the container.
+    Inspect(Slot),
+    /// Wait for this, and look again when it may be over.
+    Hold(Hold),
+    /// Ask the registry.
+    Pull,
+    /// Reserve a name and create a container under it, or create under the name reserved before.
+    Create,
+    /// Start the container.
+    Start(Slot),
+    /// Send the stop signal, recorded first.
+    Stop(Slot),
+    /// Send SIGKILL: the grace is over.
+    Kill(Slot),
+    /// Send what an operator asked for.
+    OperatorKill,
+    /// Remove the first of the discards.
+    Remove,
+    /// The container in the slot is to go: superseded, half removed, or its workload is.
+    Discard(Slot),
+    /// The container is gone and is to be made again.
+    Recreate,
+    /// A restart that was asked for has nothing to stop.
+    RestartDone,
+    /// Remove the network of the application.
+    RemoveNetwork,
+    /// Delete the row.
+    Forget,
+}
+
+/// Decides. The caller carries it out and asks again until there is nothing.
+pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
+    let resting = w.retry_at.is_some_and(|at| at > now);
+    if w.step.is_some() || w.held || w.pulling || !s.engine_ready || resting {
+        return Decision::Nothing;
+    }
+    if w.kill.is_some() && !w.must_look(Slot::Current) {
+        return Decision::OperatorKill;
+    }
+    // A discard that may live comes first: its successor waits for it. The rest of the discards
+    // goes when there is nothing more urgent.
+    let discard = plan_discard(w, now);
+    if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
+        return discard;
+    }
+    let slots = [Slot::Current, Slot::Next];
+    if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
+        return Decision::Inspect(slot);
+    }
+    let decision = match w.record.desired {
+        Desired::Deleted => plan_removal(w, s),
+        Desired::Stopped => plan_stopped(w, now),
+        Desired::Running => plan_running(w, s),
+    };
+    if decision == Decision::Nothing { discard } else { decision }
+}
+
+fn plan_discard(w: &Workload, now: Tick) -> Decision {
+    if w.record.discards.is_empty() {
+        return Decision::Nothing;
+    }
+    let waiting = w.discard_deadline.is_some_and(|at| at > now);
+    if waiting && !w.discard_error.is_empty() {
+        return Decision::Nothing;
+    }
+    if w.must_look(Slot::Discard) {
+        return Decision::Inspect(Slot::Discard);
+    }
+    let running = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Running);
+    match w.discard_deadline {
+        // A twin gets its grace before it is removed by force.
+        None if running => Decision::Stop(Slot::Discard),
+        Some(_) if running && waiting => Decision::Nothing,
+        _ => Decision::Remove,
+    }
+}
+
+fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {
+    for slot in [Slot::Next, Slot::Current] {
+        if w.instance(slot).is_some() {
+            return match stop(w, slot, s.context.now.tick) {
+                Some(decision) => decision,
+                None => Decision::Discard(slot),
+            };
+        }
+    }
+    if !w.record.discards.is_empty() {
+        return Decision::Nothing;
+    }
+    if s.last_of_application && !s.network_closing && !w.network_removed {
+        return Decision::RemoveNetwork;
+    }
+    Decision::Forget
+}
+
+fn plan_stopped(w: &Workload, now: Tick) -> Decision {
+    for slot in [Slot::Next, Slot::Current] {
+        if w.instance(slot).is_some() {
+            if let Some(decision) = stop(w, slot, now) {
+                return decision;
+            }
+            if slot == Slot::Next {
+                return Decision::Discard(slot);
+            }
+        }
+    }
+    if w.record.restarts_asked != w.record.restarts_done {
+        return Decision::RestartDone;
+    }
+    Decision::Nothing
+}
+
+/// What brings the container in `slot` to its end; `None`: it has come to it.
+fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
+    if !w.may_live(slot) {
+        return None;
+    }
+    let reading = w.seen(slot).reading()?;
+    let recorded = w.record.own_stop.as_ref().is_some_and(|stop| {
+        stop.container == reading.id && stop.started_at_ns == reading.started_at_ns
+    });
+    Some(match w.stop_deadline {
+        Some(at) if recorded && at > now => Decision::Nothing,
+        Some(_) if recorded => Decision::Kill(slot),
+        // Not sent yet, or the agent died after it was recorded and nobody knows.
+        _ => Decision::Stop(slot),
+    })
+}
+
+fn is_being_stopped(w: &Workload) -> bool {
+    w.stop_deadline.is_some() && w.may_live(Slot::Current) && w.record.own_stop.is_some()
+}
+
+fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
+    if let Some(hold) = holds(w, s) {
+        return if w.hold.as_ref() == Some(&hold) {
+            Decision::Nothing
+        } else {
+            Decision::Hold(hold)
+        };
+    }
+    if w.may_live(Slot::Discard) {
+        // Not seen stopped: no successor yet.
+        return Decision::Nothing;
+    }
+    if superseded(w) {
+        return Decision::Discard(Slot::Next);
+    }
+    if w.needs_update() {
+        let ran = w.record.current.as_ref().is_some_and(|c| c.run.is_some());
+        if !ran && !w.may_live(Slot::Current) {
+            // It never ran: nothing to return to, so the new one is tried like a first one.
+            return Decision::Discard(Slot::Current);
+        }
+        return plan_update(w, s.context.now.tick);
+    }
+    if w.record.current.is_none() {
+        return plan_first(w, s);
+    }
+    plan_current(w, s)
+}
+
+fn holds(w: &Workload, s: &Surroundings) -> Option<Hold> {
+    if s.predecessor || s.network_closing {
+        return Some(Hold::Predecessor);
+    }
+    match s.claimed_by {
+        Some(name) if w.record.current.is_none() => Some(Hold::StoreMissing(name.to_owned())),
+        _ => None,
+    }
+}
+
+/// The container being made is not the one that is declared now.
+fn superseded(w: &Workload) -> bool {
+    let Some(next) = &w.record.next else { return false };
+    next.spec_hash != w.wanted_hash || (w.record.current.is_some() && !w.needs_update())
+}
+
+/// Pull, create, stop the old one, start the new one; the old one goes when the new one runs.
+fn plan_update(w: &Workload, now: Tick) -> Decision {
+    match &w.next_seen {
+        Seen::Present(_) => match stop(w, Slot::Current, now) {
+            Some(decision) => decision,
+            None => Decision::Start(Slot::Next),
+        },
+        Seen::Absent | Seen::Unknown if pulls_first(w) => Decision::Pull,
+        Seen::Absent | Seen::Unknown => Decision::Create,
+    }
+}
+
+fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
+    if w.given_up() || w.waits_until(s.context).is_some() {
+        return Decision::Nothing;
+    }
+    if pulls_first(w) { Decision::Pull } else { Decision::Create }
+}
+
+fn pulls_first(w: &Workload) -> bool {
+    w.record.declared.spec.pull == Pull::Always && w.pulled != w.record.generation
+}
+
+fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
+    let restart_asked = w.record.restarts_asked != w.record.restarts_done;
+    // A stop that was sent is seen through, whoever wants it running by now: its process may be on
+    // its way out already.
+    if restart_asked || is_being_stopped(w) {
+        return stop(w, Slot::Current, now).unwrap_or(Decision::RestartDone);
+    }
+    let phase = match &w.seen {
+        Seen::Unknown => return Decision::Inspect(Slot::Current),
+        Seen::Absent => return again(w, s, Decision::Recreate),
+        Seen::Present(reading) => &reading.phase,
+    };
+    match phase {
+        Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
+        Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
+        Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
+    }
+}
+
+/// `decision`, if policy, backoff and refusals let the workload run again.
+fn again(w: &Workload, s: &Surroundings, decision: Decision) -> Decision {
+    let policy = w.record.declared.spec.restart.policy;
+    let finished = w.record.last_exit.as_ref().is_some_and(|e| !restart::runs_again(policy, e));
+    if finished || w.given_up() || w.waits_until(s.context).is_some() {
+        return Decision::Nothing;
+    }
+    decision
+}
+
+/// When the machine has to look at the workload again if nothing else happens.
+pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
+    let now = context.now.tick;
+    let start_expected = w.start_expected.as_ref().map(|(_, at)| *at);
+    [
+        w.retry_at,
+        w.waits_until(context),
+        w.stop_deadline,
+        w.discard_deadline,
+        w.stable_at(context),
+        start_expected,
+    ]
+    .into_iter()
+    .flatten()
+    .filter(|&at| at > now)
+    .min()
+}

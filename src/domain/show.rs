@@ -1,0 +1,261 @@
+//! How a workload is shown: desired, policy and what was seen give State(Substate), the runtime
+//! state and one line. `docs/states.md` has the same as a table.
+
+use super::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
+use super::observed::{Phase, Reading, Seen};
+use super::record::{Desired, Exit};
+use super::restart;
+use super::time::Tick;
+use super::view::{PullProgress, RuntimeState, State, View};
+
+/// State, runtime state, the line beside them, and the moment the line speaks of.
+struct Shown {
+    state: State,
+    runtime: RuntimeState,
+    info: String,
+    at: Option<Tick>,
+}
+
+/// The workload as people see it. `pull` is the progress of the pull it waits for.
+pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View {
+    let shown = match w.record.desired {
+        Desired::Deleted => shown_deleted(w),
+        Desired::Stopped => shown_stopped(w),
+        Desired::Running => shown_running(w, context),
+    };
+    let record = &w.record;
+    let reading = w.seen.reading();
+    let live = reading.filter(|r| r.phase.is_live());
+    let run = record.current.as_ref().and_then(|c| c.run.as_ref());
+    View {
+        uid: record.uid.clone(),
+        declared: record.declared.clone(),
+        source: record.source,
+        desired: record.desired,
+        generation: record.generation,
+        observed_generation: record.observed_generation,
+        state: shown.state,
+        info: shown.info,
+        next_attempt: shown.at,
+        runtime_state: shown.runtime,
+        pull: pull.filter(|_| w.pulling),
+        container: record.current.as_ref().and_then(|c| c.container.clone()),
+        instance: record.current.as_ref().map(|c| c.name.to_string()),
+        pid: live.map_or(0, |r| r.pid),
+        started_at_ms: run.map_or(0, |run| run.started_at_ns / 1_000_000),
+        running_since: live
+            .and(run)
+            .filter(|r| r.since.boot == *context.boot)
+            .map(|r| r.since.tick),
+        ip: live.and_then(|r| r.ip.clone()),
+        ports: live.map(|r| r.ports.clone()).unwrap_or_default(),
+        image_id: run.map(|r| r.image_id.clone()).unwrap_or_default(),
+        created_at_ms: record.created_at_ms,
+        exit_code: record.last_exit.as_ref().and_then(|e| e.code).filter(|_| live.is_none()),
+        error_message: record.error_message.clone(),
+        last_error: record.last_error.clone(),
+        last_error_at_ms: record.last_error_at_ms,
+        restart_count: record.restart_count,
+        failure_count: record.failure_count,
+        failed_update: record
+            .failed_update
+            .as_ref()
+            .filter(|f| f.generation == record.generation)
+            .map(|f| (f.generation, f.cause.clone())),
+    }
+}
+
+fn shown(state: State, runtime: RuntimeState, info: impl Into<String>) -> Shown {
+    Shown { state, runtime, info: info.into(), at: None }
+}
+
+fn shown_deleted(w: &Workload) -> Shown {
+    if !w.discard_error.is_empty() {
+        let info = format!("could not be removed: {}", w.discard_error);
+        let at = w.discard_deadline;
+        return Shown { at, ..shown(State::StoppingDeleteFailed, RuntimeState::Deleting, info) };
+    }
+    let stopping = w.may_live(Slot::Current) || w.may_live(Slot::Next);
+    if stopping && w.stop_deadline.is_some() {
+        let info = "removal: its stop was sent, SIGKILL follows";
+        let shown = shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, info);
+        return Shown { at: w.stop_deadline, ..shown };
+    }
+    shown(State::StoppingRequestedAtRuntime, RuntimeState::Deleting, "being removed")
+}
+
+fn shown_stopped(w: &Workload) -> Shown {
+    let known = !w.must_look(Slot::Current) || w.seen.reading().is_some();
+    if w.may_live(Slot::Current) && known {
+        let shown =
+            shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, "being stopped");
+        return match w.stop_deadline {
+            Some(_) => Shown {
+                info: "its stop was sent, SIGKILL follows".to_owned(),
+                at: w.stop_deadline,
+                ..shown
+            },
+            None => shown,
+        };
+    }
+    if known {
+        return shown(State::StoppedOk, RuntimeState::Stopped, "");
+    }
+    shown(State::PendingInitial, RuntimeState::Unknown, "not yet looked at")
+}
+
+fn shown_running(w: &Workload, context: Context) -> Shown {
+    match &w.seen {
+        Seen::Present(reading) if reading.phase == Phase::Running => running(w),
+        Seen::Present(reading) if reading.phase.is_live() => passing(reading),
+        Seen::Unknown if w.record.current.is_some() => {
+            shown(State::PendingInitial, RuntimeState::Unknown, "not yet looked at")
+        }
+        _ => not_running(w, context),
+    }
+}
+
+fn running(w: &Workload) -> Shown {
+    if w.stop_deadline.is_some() && w.record.own_stop.is_some() {
+        let info = "stopped for a restart or an update, SIGKILL follows";
+        let state = State::StoppingRequestedAtRuntime;
+        return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
+    }
+    let generation = w.record.generation;
+    if let Some(failed) = &w.record.failed_update
+        && failed.generation == generation
+    {
+        let info = format!(
+            "generation {generation} failed and the version before it runs: {}",
+            failed.cause
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
+    }
+    if w.needs_update() {
+        let info = format!("update to generation {generation}: {}", doing(w));
+        return shown(State::RunningOk, RuntimeState::Updating, info);
+    }
+    shown(State::RunningOk, RuntimeState::Running, "")
+}
+
+fn passing(reading: &Reading) -> Shown {
+    match &reading.phase {
+        Phase::Stopping => {
+            shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
+        }
+        Phase::Restarting => {
+            let info = "the engine restarts it by itself, which bargee never asks for";
+            shown(State::FailedUnknown, RuntimeState::Restarting, info)
+        }
+        Phase::Paused => {
+            let info = "paused by somebody; unpause it, or restart it with `bargee restart`";
+            shown(State::FailedUnknown, RuntimeState::Unknown, info)
+        }
+        other => {
+            let info = format!("the engine reports a state that bargee does not manage: {other:?}");
+            shown(State::FailedUnknown, RuntimeState::Unknown, info)
+        }
+    }
+}
+
+fn not_running(w: &Workload, context: Context) -> Shown {
+    if let Some(hold) = &w.hold {
+        let runtime = at_rest(w);
+        return match hold {
+            Hold::HostPath(text) => shown(State::PendingWaitingToStart, runtime, text.clone()),
+            Hold::Predecessor => {
+                let info = "the workload that had this name is still being removed";
+                shown(State::PendingWaitingToStart, runtime, info)
+            }
+            Hold::StoreMissing(name) => {
+                let info = format!(
+                    "storeMissing: container {name} was made from another store; \
+                     bring that store back, or remove the container"
+                );
+                shown(State::PendingWaitingToStart, runtime, info)
+            }
+        };
+    }
+    if let Some(kind) = w.step.as_ref().map(|flight| flight.kind) {
+        match kind {
+            FlightKind::Create => {
+                return shown(State::PendingStarting, RuntimeState::Creating, "being created");
+            }
+            FlightKind::Start(_) => {
+                return shown(State::PendingStarting, RuntimeState::Starting, "being started");
+            }
+            _ => {}
+        }
+    }
+    if w.pulling {
+        let info = format!("pulling {}", w.record.declared.spec.image);
+        return shown(State::PendingStarting, RuntimeState::Pulling, info);
+    }
+    if w.needs_update() && w.record.current.is_some() {
+        let info = format!("update to generation {}: {}", w.record.generation, doing(w));
+        return shown(State::PendingStarting, RuntimeState::Updating, info);
+    }
+    between_tries(w, context)
+}
+
+/// What the container is while nothing is done with it.
+fn at_rest(w: &Workload) -> RuntimeState {
+    match w.seen.reading().map(|r| &r.phase) {
+        Some(Phase::Created) => RuntimeState::Created,
+        Some(Phase::Removing) => RuntimeState::Deleting,
+        Some(_) => RuntimeState::Exiting,
+        None => RuntimeState::Queued,
+    }
+}
+
+fn between_tries(w: &Workload, context: Context) -> Shown {
+    let record = &w.record;
+    if w.given_up() {
+        let info = format!(
+            "refused {} times and left alone until a new generation or a restart: {}",
+            record.refusals, record.error_message
+        );
+        return shown(State::PendingStartingFailed, RuntimeState::Failed, info);
+    }
+    let at = w.waits_until(context);
+    if record.refusals > 0 || record.failure_count > 0 {
+        let refused = record.refusals > 0;
+        let state = if refused { State::PendingStartingFailed } else { State::PendingStarting };
+        let info = format!("{}; try {}", record.error_message, record.failure_count + 1);
+        return Shown { at, ..shown(state, at_rest(w), info) };
+    }
+    let Some(exit) = &record.last_exit else {
+        return shown(State::PendingStarting, at_rest(w), "about to start");
+    };
+    if restart::runs_again(record.declared.spec.restart.policy, exit) {
+        return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };
+    }
+    match exit.code {
+        Some(0) => shown(State::SucceededOk, RuntimeState::Stopped, ""),
+        Some(_) => {
+            let text = restart::crash_text(exit).unwrap_or_default();
+            shown(State::FailedExecFailed, RuntimeState::Failed, text)
+        }
+        None => shown(State::FailedLost, RuntimeState::Failed, "its container vanished"),
+    }
+}
+
+fn exit_info(w: &Workload, exit: &Exit) -> String {
+    if exit.interrupted {
+        return "interrupted; about to start again".to_owned();
+    }
+    let what = exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"));
+    format!("{what}; restart {}", w.record.restart_count + 1)
+}
+
+/// What is being done about an update.
+fn doing(w: &Workload) -> String {
+    let image = &w.record.declared.spec.image;
+    match w.step.as_ref().map(|flight| flight.kind) {
+        _ if w.pulling => format!("pulling {image}"),
+        Some(FlightKind::Create) => "creating the new container".to_owned(),
+        Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
+        Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),
+        _ => "under way".to_owned(),
+    }
+}

@@ -1,0 +1,107 @@
+//! Sizes, durations, shares of processors, counts.
+
+use crate::domain::time::Span;
+use crate::limits::{LOG_FILES, MANIFEST_SPAN_MS};
+use crate::yaml::shown;
+
+/// What a size may be.
+pub const SIZE: &str = "a size as 64Mi, 1Gi, 500k or a number of bytes";
+/// What a duration may be.
+pub const SPAN: &str = "a duration as 500ms, 10s, 2m or 1h30m";
+/// What a share of processors may be.
+pub const CPUS: &str = "a number of processors as 0.5 or 2, at least 0.01, in steps of 0.001";
+
+const SIZE_UNITS: &[(&str, u64)] = &[
+    ("Ki", 1 << 10),
+    ("Mi", 1 << 20),
+    ("Gi", 1 << 30),
+    ("Ti", 1 << 40),
+    ("k", 1_000),
+    ("M", 1_000_000),
+    ("G", 1_000_000_000),
+    ("T", 1_000_000_000_000),
+];
+
+/// Longest unit first, as they stand in a duration.
+const SPAN_UNITS: &[(&str, u64)] = &[("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+
+/// A size in bytes, more than nothing.
+pub fn size(text: &str) -> Result<u64, String> {
+    let wrong = || format!("must be {SIZE}, found {}", shown(text));
+    let (number, unit) = number_and_unit(text);
+    let factor = match unit {
+        "" => 1,
+        _ => SIZE_UNITS.iter().find(|(known, _)| *known == unit).ok_or_else(wrong)?.1,
+    };
+    let number: u64 = digits(number).ok_or_else(wrong)?;
+    // Engines count in signed numbers.
+    let bytes = number.checked_mul(factor).filter(|bytes| i64::try_from(*bytes).is_ok());
+    match bytes {
+        Some(0) => Err("must be more than nothing".to_owned()),
+        Some(bytes) => Ok(bytes),
+        None => Err(format!("{} is more than any device has", shown(text))),
+    }
+}
+
+/// A size as [`size`] reads it: in the largest unit that divides it, from Mi on.
+pub fn show_size(bytes: u64) -> String {
+    let units = SIZE_UNITS.iter().take(4).skip(1).rev();
+    match units.into_iter().find(|(_, factor)| bytes.is_multiple_of(*factor)) {
+        Some((unit, factor)) => format!("{}{unit}", bytes / factor),
+        None => bytes.to_string(),
+    }
+}
+
+/// A duration, zero included.
+pub fn span(text: &str) -> Result<Span, String> {
+    let wrong = || format!("must be {SPAN}, found {}", shown(text));
+    let (mut rest, mut units, mut total) = (text, SPAN_UNITS, 0_u64);
+    while !rest.is_empty() {
+        let (number, after) = number_and_unit(rest);
+        let end = after.find(|c: char| c.is_ascii_digit()).unwrap_or(after.len());
+        let (unit, next) = after.split_at(end);
+        let at = units.iter().position(|(known, _)| *known == unit).ok_or_else(wrong)?;
+        let number: u64 = digits(number).ok_or_else(wrong)?;
+        total = total.saturating_add(number.saturating_mul(units[at].1));
+        (rest, units) = (next, &units[at + 1..]);
+    }
+    if text.is_empty() {
+        return Err(wrong());
+    }
+    if total > MANIFEST_SPAN_MS {
+        let hours = MANIFEST_SPAN_MS / 3_600_000;
+        return Err(format!("{} is longer than {hours}h", shown(text)));
+    }
+    Ok(Span(total))
+}
+
+/// Thousandths of a processor.
+pub fn cpus(text: &str) -> Result<u32, String> {
+    let wrong = || format!("must be {CPUS}, found {}", shown(text));
+    let (whole, part) = text.split_once('.').unwrap_or((text, "0"));
+    let cores: u32 = digits(whole).ok_or_else(wrong)?;
+    let significant = part.trim_end_matches('0');
+    if part.is_empty() || significant.len() > 3 || !part.bytes().all(|b| b.is_ascii_digit()) {
+        return Err(wrong());
+    }
+    let thousandths: u32 = digits(&format!("{significant:0<3}")).ok_or_else(wrong)?;
+    let milli = cores.checked_mul(1_000).and_then(|milli| milli.checked_add(thousandths));
+    milli.filter(|milli| *milli >= 10).ok_or_else(wrong)
+}
+
+/// A number of log files.
+pub fn log_files(text: &str) -> Result<u32, String> {
+    digits(text)
+        .filter(|number| (1..=LOG_FILES).contains(number))
+        .ok_or_else(|| format!("must be a number from 1 to {LOG_FILES}, found {}", shown(text)))
+}
+
+/// A number in digits and nothing else; `FromStr` alone would take a sign.
+pub fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
+    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    if plain { text.parse().ok() } else { None }
+}
+
+fn number_and_unit(text: &str) -> (&str, &str) {
+    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
+}

@@ -1,0 +1,251 @@
+//! A store in a directory of its own, and workloads to put into it.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::error::StoreError;
+use super::mirror::Entry;
+use super::{Opened, Store};
+use crate::domain::declared::{
+    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
+};
+use crate::domain::effect::{Commit, CommitId, Write};
+use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
+use crate::domain::record::{
+    BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
+};
+use crate::domain::time::{Span, Tick};
+
+mod commit;
+
+mod damage;
+
+mod disagree;
+
+mod flips;
+
+/// A wall clock for the names of files.
+const WALL_MS: u64 = 1_709_251_200_000;
+
+/// A directory for a store.
+struct Home(tempfile::TempDir);
+
+impl Home {
+    fn new() -> Self {
+        Self(tempfile::tempdir().unwrap())
+    }
+
+    /// The data directory; the store makes it.
+    fn dir(&self) -> PathBuf {
+        self.0.path().join("data")
+    }
+
+    fn file(&self, name: &str) -> PathBuf {
+        self.dir().join(name)
+    }
+
+    fn try_open(&self) -> Result<Opened, StoreError> {
+        open_at(&self.dir())
+    }
+
+    fn open(&self) -> Opened {
+        self.try_open().unwrap()
+    }
+
+    fn names(&self) -> Vec<String> {
+        let entries = fs::read_dir(self.dir()).unwrap();
+        let mut names: Vec<_> =
+            entries.map(|entry| entry.unwrap().file_name().into_string().unwrap()).collect();
+        names.sort();
+        names
+    }
+
+    /// Names of files that were set aside, without what belongs to a database.
+    fn aside(&self) -> Vec<String> {
+        let is_own = |name: &String| !name.ends_with("-wal") && !name.ends_with("-shm");
+        let names = self.names().into_iter().filter(|name| name.contains(".damaged-"));
+        names.filter(is_own).collect()
+    }
+
+    /// A second connection, to do to the database what bargee never would.
+    fn sql(&self, sql: &str) {
+        let connection = rusqlite::Connection::open(self.file("bargee.db")).unwrap();
+        connection.execute_batch(sql).unwrap();
+    }
+
+    fn count(&self, table: &str) -> i64 {
+        let connection = rusqlite::Connection::open(self.file("bargee.db")).unwrap();
+        let sql = format!("SELECT count(*) FROM {table}");
+        connection.query_row(&sql, [], |row| row.get(0)).unwrap()
+    }
+}
+
+fn open_at(dir: &Path) -> Result<Opened, StoreError> {
+    // Another id for each store, as with real random numbers.
+    static DRAWN: AtomicU64 = AtomicU64::new(1);
+    super::open(dir, WALL_MS, &parse, &mut |bytes| {
+        bytes[..8].copy_from_slice(&DRAWN.fetch_add(1, Ordering::Relaxed).to_be_bytes());
+    })
+}
+
+/// Overwrites a file, as damage does; no sync, since many tests do this very often.
+fn put(path: &Path, bytes: &[u8]) {
+    fs::File::create(path).unwrap().write_all(bytes).unwrap();
+}
+
+/// The manifest room as far as the store needs it.
+fn parse(text: &str) -> Result<Declared, String> {
+    let json: serde_json::Value = serde_json::from_str(text).map_err(|e| e.to_string())?;
+    let field = |name: &str| json[name].as_str().ok_or(format!("has no {name}"));
+    let label = |name: &str| Label::parse(field(name)?).map_err(str::to_owned);
+    Ok(Declared {
+        key: Key { application: label("application")?, name: label("name")? },
+        labels: BTreeMap::new(),
+        spec: spec(field("image")?),
+        manifest: text.into(),
+    })
+}
+
+fn spec(image: &str) -> Spec {
+    Spec {
+        image: image.to_owned(),
+        pull: Pull::Missing,
+        entrypoint: None,
+        command: None,
+        working_dir: None,
+        user: None,
+        env: BTreeMap::new(),
+        ports: Vec::new(),
+        mounts: Vec::new(),
+        network: Network::Bridge,
+        restart: Restart {
+            policy: RestartPolicy::Always,
+            delay: Span::seconds(10),
+            max_delay: Span::seconds(300),
+        },
+        stop: Stop { signal: None, grace: Span::seconds(10) },
+        resources: Resources::default(),
+        log: Log { driver: String::new(), max_size_bytes: 1, max_files: 1 },
+    }
+}
+
+fn declared(name: &str, image: &str) -> Arc<Declared> {
+    let text = serde_json::json!({
+        "application": "shop",
+        "name": name,
+        "image": image,
+        "text": "two\nlines, a \"quote\", a \\ and ünïcode",
+    });
+    Arc::new(parse(&text.to_string()).unwrap())
+}
+
+/// A workload that was just accepted.
+fn bare(number: u64) -> Record {
+    let uid = format!("00000000-0000-4000-8000-{number:012}");
+    let entry = Entry {
+        manifest: declared(&format!("w{number}"), "nginx:1").manifest.clone(),
+        generation: 1,
+        desired: Desired::Running,
+        source: Source::Local,
+        created_at_ms: 1_700_000_000_000 + number,
+    };
+    entry.record(&Uid::new(uid), &parse).unwrap()
+}
+
+/// A workload with every field set.
+fn full(number: u64) -> Record {
+    Record {
+        generation: 3,
+        observed_generation: 2,
+        current: Some(instance(number)),
+        next: Some(Instance { container: None, run: None, ..instance(number + 1) }),
+        discards: vec![instance(number + 2), instance(number + 3)],
+        failed_update: Some(FailedUpdate { generation: 3, cause: "no image".into(), at_ms: 12 }),
+        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
+        last_exit: Some(Exit {
+            container: ContainerId::new("c2"),
+            started_at_ns: 6,
+            code: Some(-137),
+            oom_killed: true,
+            error: "killed".into(),
+            interrupted: true,
+        }),
+        owed_start: OwedStart::Restart,
+        restarts_asked: 7,
+        restarts_done: 8,
+        restart_count: u64::MAX,
+        failure_count: 9,
+        streak: 10,
+        refusals: 11,
+        wait: Some(boot_tick()),
+        error_message: "exitCode=1 \u{0}\u{7f} \"end\"".into(),
+        last_error: "läst".into(),
+        last_error_at_ms: 13,
+        boot: Some(BootId::new("boot-1")),
+        ..bare(number)
+    }
+}
+
+fn instance(number: u64) -> Instance {
+    Instance {
+        name: InstanceName::new(format!("bargee-w-{number:08x}")),
+        container: Some(ContainerId::new(format!("{number:064x}"))),
+        generation: 2,
+        spec_hash: SpecHash::new("1-00112233445566778899aabbccddeeff"),
+        run: Some(Run {
+            started_at_ns: 1_700_000_000_123_456_789,
+            since: boot_tick(),
+            pid: 4_321,
+            ip: Some("172.18.0.2".into()),
+            ports: vec!["0.0.0.0:8080->80/tcp".into(), "[::]:8080->80/tcp".into()],
+            image_id: "sha256:0123".into(),
+            stop_signal: Some("SIGQUIT".into()),
+        }),
+    }
+}
+
+fn boot_tick() -> BootTick {
+    BootTick { boot: BootId::new("boot-1"), tick: Tick(123_456) }
+}
+
+fn commit(declares: bool, writes: Vec<Write>) -> Commit {
+    Commit { id: CommitId(1), declares, writes }
+}
+
+fn insert(record: &Record) -> Write {
+    Write::Insert(Arc::new(record.clone()))
+}
+
+fn update(record: &Record) -> Write {
+    Write::Update(Arc::new(record.clone()))
+}
+
+/// Commits and expects that it holds.
+fn must(store: &mut Store, declares: bool, writes: Vec<Write>) {
+    let results = store.commit(&[commit(declares, writes)]);
+    assert_eq!(results.len(), 1);
+    results.into_iter().for_each(|result| result.unwrap());
+}
+
+/// A store with these records, whole and closed.
+fn filled(records: &[Record]) -> Home {
+    let home = Home::new();
+    let mut opened = home.open();
+    let writes = records.iter().map(insert).chain([Write::MarkWhole]).collect();
+    must(&mut opened.store, true, writes);
+    home
+}
+
+/// What was declared, by uid.
+fn declarations(records: &[Record]) -> BTreeMap<Uid, Entry> {
+    records.iter().map(|record| (record.uid.clone(), Entry::of(record))).collect()
+}
+
+/// What is left of a record when only its declaration was kept.
+fn rebuilt(record: &Record) -> Record {
+    Entry::of(record).record(&record.uid, &parse).unwrap()
+}

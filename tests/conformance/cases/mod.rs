@@ -1,0 +1,6 @@
+//! The cases, by what they are about.
+
+pub mod life;
+pub mod made;
+pub mod network;
+pub mod streams;
