@@ -29,9 +29,10 @@ fn main() -> ExitCode {
 fn run_command() -> Outcome {
     let words = env::args_os().skip(1).collect();
     let mut console = Console {
-        input: &mut io::stdin().lock(),
-        out: &mut io::stdout().lock(),
-        err: &mut io::stderr().lock(),
+        // Not locked: the locks would outlive the console, and the agent's threads log to the last.
+        input: &mut io::stdin(),
+        out: &mut io::stdout(),
+        err: &mut io::stderr(),
         terminal: io::stderr().is_terminal(),
         environment: environment().collect(),
         time: &SystemTime,
@@ -56,7 +57,7 @@ fn load_config(file: Option<&Path>) -> Result<Loaded, Vec<String>> {
         settings: settled
             .entries()
             .into_iter()
-            .map(|(key, value, origin)| (key.to_owned(), format!("{value}  ({origin})")))
+            .map(|(key, value, origin)| (key.to_owned(), value, origin))
             .collect(),
         warnings,
     })
