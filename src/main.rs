@@ -24,8 +24,7 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Runs everything but the agent. The streams are locked in here only: the agent's threads log to
-/// one of them.
+/// Runs everything but the agent.
 fn run_command() -> Outcome {
     let words = env::args_os().skip(1).collect();
     let mut console = Console {
