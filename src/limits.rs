@@ -164,6 +164,8 @@ pub const WORKERS: usize = 4;
 pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
 pub const PULLERS: usize = 2;
+/// Open files the agent asks the system for.
+pub const OPEN_FILES: u64 = 65_536;
 /// Events waiting for the monitor.
 pub const INBOX: usize = 4_096;
 /// Mails the monitor takes in before it hands out what they led to.

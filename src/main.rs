@@ -10,9 +10,9 @@ use bargee::cli::args::AgentFlags;
 use bargee::cli::config_cmd::Loaded;
 use bargee::cli::console::{Console, SystemTime};
 use bargee::cli::failure::{Exit, Failure};
-use bargee::cli::{self, Outcome};
+use bargee::cli::{self, Outcome, table};
 use bargee::config::{self, Flags, Settled};
-use bargee::os::memory;
+use bargee::os::{clock, memory};
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -24,14 +24,14 @@ fn main() -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// Runs everything but the agent. The streams are locked in here only: the agent's threads log to
-/// one of them.
+/// Runs everything but the agent.
 fn run_command() -> Outcome {
     let words = env::args_os().skip(1).collect();
     let mut console = Console {
-        input: &mut io::stdin().lock(),
-        out: &mut io::stdout().lock(),
-        err: &mut io::stderr().lock(),
+        // Not locked: the locks would outlive the console, and the agent's threads log to the last.
+        input: &mut io::stdin(),
+        out: &mut io::stdout(),
+        err: &mut io::stderr(),
         terminal: io::stderr().is_terminal(),
         environment: environment().collect(),
         time: &SystemTime,
@@ -56,7 +56,7 @@ fn load_config(file: Option<&Path>) -> Result<Loaded, Vec<String>> {
         settings: settled
             .entries()
             .into_iter()
-            .map(|(key, value, origin)| (key.to_owned(), format!("{value}  ({origin})")))
+            .map(|(key, value, origin)| (key.to_owned(), value, origin))
             .collect(),
         warnings,
     })
@@ -91,15 +91,18 @@ fn settle(flags: &AgentFlags) -> Result<(Settled, Vec<String>), Vec<String>> {
     config::settle(flags.config.as_deref(), environment(), &flags.keys)
 }
 
-/// Lines on standard error with level and nothing else: what collects them adds the time, and the
-/// clock of a device that just booted is wrong anyway.
+/// Lines on standard error: level and text, with the time in front unless the journal adds it.
 fn start_log(settled: &Settled) {
+    let timed = env::var_os("JOURNAL_STREAM").is_none();
     env_logger::Builder::new()
         .filter_level(settled.log_level.value)
         // The HTTP client tells of every call at debug level.
         .filter_module("ureq", LevelFilter::Warn)
         .filter_module("ureq_proto", LevelFilter::Warn)
-        .format(|out, record| {
+        .format(move |out, record| {
+            if timed {
+                write!(out, "{} ", table::utc(clock::wall_ms()))?;
+            }
             writeln!(out, "{:<5} {}", record.level().as_str().to_lowercase(), record.args())
         })
         .init();

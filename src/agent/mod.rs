@@ -23,7 +23,7 @@ use crate::engine::docker::Docker;
 use crate::limits;
 use crate::manifest;
 use crate::os::lock_file::LockFile;
-use crate::os::{boot, clock, random, signal};
+use crate::os::{boot, clock, descriptors, random, signal};
 use crate::store::{self, Opened};
 
 use backend::AgentBackend;
@@ -91,6 +91,7 @@ pub fn now() -> Now {
 /// # Errors
 /// It could not start, or a bug ended it.
 pub fn run(config: &Settled) -> Result<(), AgentError> {
+    descriptors::raise_limit(limits::OPEN_FILES);
     let signals = signal::stop_signals()?;
     let engine = make_engine(config)?;
     let data_dir = &config.data_dir.value;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use crossbeam_channel::{Receiver, RecvTimeoutError, Sender};
+use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
 use super::worker::Job;
@@ -105,10 +105,7 @@ impl Monitor {
         let deadline = self.stop_by_ms.or(machine);
         let Some(deadline) = deadline else { return self.mails.recv().ok() };
         let left = deadline.saturating_sub(clock::boot_ms());
-        match self.mails.recv_timeout(Duration::from_millis(left)) {
-            Ok(mail) => Some(mail),
-            Err(RecvTimeoutError::Timeout | RecvTimeoutError::Disconnected) => None,
-        }
+        self.mails.recv_timeout(Duration::from_millis(left)).ok()
     }
 
     fn take(&mut self, mail: Mail) {

@@ -10,7 +10,7 @@ use super::select::select;
 use super::stream::{Places, Source, Stream};
 use super::{wire, workload};
 use crate::domain::event::Verb;
-use crate::domain::view::TaskId;
+use crate::domain::view::{Status, TaskId};
 
 /// The answer to a request.
 pub enum Answer {
@@ -71,7 +71,7 @@ fn ready(backend: &dyn Backend) -> Reply {
 
 fn list(backend: &dyn Backend, filter: &Filter) -> Reply {
     let status = backend.status();
-    let common = common(backend, &status.engine.name);
+    let common = common(backend, &status);
     let items = backend
         .workloads()
         .iter()
@@ -81,15 +81,15 @@ fn list(backend: &dyn Backend, filter: &Filter) -> Reply {
     Reply::json(200, &wire::List { items })
 }
 
-fn common<'a>(backend: &'a dyn Backend, engine: &'a str) -> workload::Common<'a> {
-    workload::Common { node: &backend.identity().node, engine, now: backend.now() }
+fn common<'a>(backend: &'a dyn Backend, status: &'a Status) -> workload::Common<'a> {
+    workload::Common { node: &backend.identity().node, status, now: backend.now() }
 }
 
 fn show(backend: &dyn Backend, name: &str) -> Result<Reply, ApiError> {
     let views = backend.workloads();
     let view = select(&views, name)?;
     let status = backend.status();
-    let common = common(backend, &status.engine.name);
+    let common = common(backend, &status);
     Ok(Reply::json(200, &workload::workload(view, common, backend.usage(&view.uid))))
 }
 

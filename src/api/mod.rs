@@ -25,6 +25,7 @@ pub mod stream;
 pub mod handle;
 
 use std::io::{self, Read, Write};
+use std::ops::Deref;
 use std::os::unix::net::UnixListener;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -55,8 +56,21 @@ struct Shared {
     stop: AtomicBool,
 }
 
-/// Held by every thread of the API as long as it runs.
-type Alive = Sender<()>;
+/// Held by every thread of the API as long as it runs. The fields are dropped in their order, so
+/// the server has the last word on what they share once all threads are gone.
+#[derive(Clone)]
+struct Held {
+    shared: Arc<Shared>,
+    _alive: Sender<()>,
+}
+
+impl Deref for Held {
+    type Target = Shared;
+
+    fn deref(&self) -> &Shared {
+        &self.shared
+    }
+}
 
 /// Serves the API on `listener`, whose file is removed when the server stops.
 ///
@@ -67,12 +81,13 @@ pub fn serve(listener: UnixListener, backend: Arc<dyn Backend>) -> io::Result<Se
     let (alive, ended) = crossbeam_channel::bounded(0);
     let shared =
         Arc::new(Shared { http, backend, places: Places::default(), stop: AtomicBool::new(false) });
+    let held = Held { shared: Arc::clone(&shared), _alive: alive };
     // Made first: if a thread cannot be started, those before it are stopped.
-    let server = Server { shared: Arc::clone(&shared), ended };
+    let server = Server { shared, ended };
     for number in 1..=limits::API_THREADS {
-        let (shared, alive) = (Arc::clone(&shared), alive.clone());
+        let held = held.clone();
         let name = format!("api-{number}");
-        if let Err(error) = thread::spawn(&name, move || answer_all(&shared, &alive)) {
+        if let Err(error) = thread::spawn(&name, move || answer_all(&held)) {
             server.stop();
             return Err(error);
         }
@@ -99,33 +114,33 @@ impl Server {
 }
 
 /// Answers requests until the server stops.
-fn answer_all(shared: &Arc<Shared>, alive: &Alive) {
-    while !shared.stop.load(Ordering::Acquire) {
-        match shared.http.recv() {
-            Ok(request) => answer(request, shared, alive),
-            Err(_) if shared.stop.load(Ordering::Acquire) => {}
+fn answer_all(held: &Held) {
+    while !held.stop.load(Ordering::Acquire) {
+        match held.http.recv() {
+            Ok(request) => answer(request, held),
+            Err(_) if held.stop.load(Ordering::Acquire) => {}
             Err(error) => log::error!("API: no more connections are taken: {error}"),
         }
     }
 }
 
-fn answer(request: Request, shared: &Arc<Shared>, alive: &Alive) {
+fn answer(request: Request, held: &Held) {
     let sent = if request.body_length().is_some_and(|length| length > limits::BODY_BYTES) {
         refuse_body(request)
     } else {
-        handle_and_send(request, shared, alive)
+        handle_and_send(request, held)
     };
     if let Err(error) = sent {
         log::debug!("API: the answer was not sent: {error}");
     }
 }
 
-fn handle_and_send(mut request: Request, shared: &Arc<Shared>, alive: &Alive) -> io::Result<()> {
-    let context = Context { backend: &*shared.backend, places: &shared.places };
+fn handle_and_send(mut request: Request, held: &Held) -> io::Result<()> {
+    let context = Context { backend: &*held.backend, places: &held.places };
     let handled = catch_unwind(AssertUnwindSafe(|| handle(&mut request, &context)));
     match handled {
         Ok(Answer::Whole(reply)) => respond(request, reply),
-        Ok(Answer::Stream(stream)) => begin(request, stream, shared, alive),
+        Ok(Answer::Stream(stream)) => begin(request, stream, held),
         Err(_) => {
             let message = format!("a bug in bargee: {} {}", request.method(), request.url());
             log::error!("API: panic: {message}");
@@ -184,15 +199,14 @@ fn header(name: &str, value: &str) -> Header {
 }
 
 /// Begins a stream on a thread of its own.
-fn begin(request: Request, stream: Stream, shared: &Arc<Shared>, alive: &Alive) -> io::Result<()> {
-    let (shared, alive) = (Arc::clone(shared), alive.clone());
+fn begin(request: Request, stream: Stream, held: &Held) -> io::Result<()> {
+    let held = held.clone();
     let run = move || {
-        let _alive = alive;
         let Stream { place, source } = stream;
         let framing = framing(&request);
         let mut writer = request.into_writer();
-        let backend = &*shared.backend;
-        if let Err(error) = stream::send(&mut *writer, framing, source, backend, &shared.stop) {
+        let backend = &*held.backend;
+        if let Err(error) = stream::send(&mut *writer, framing, source, backend, &held.stop) {
             log::debug!("API: a stream ended early: {error}");
         }
         drop(place);

@@ -13,8 +13,8 @@ use crate::domain::view::{State, Status, Task, Transition, View};
 pub struct Common<'a> {
     /// Name of the device.
     pub node: &'a str,
-    /// Name of the engine; empty: never reached.
-    pub engine: &'a str,
+    /// How the agent and its engine are.
+    pub status: &'a Status,
     /// When the answer is made.
     pub now: Now,
 }
@@ -30,7 +30,7 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         name: key.name.to_string(),
         source: view.source.as_str().to_owned(),
         node: common.node.to_owned(),
-        engine: common.engine.to_owned(),
+        engine: common.status.engine.name.clone(),
         image: view.declared.spec.image.clone(),
         image_id: view.image_id.clone(),
         desired_state: view.desired.as_str().to_owned(),
@@ -38,7 +38,8 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         observed_generation: view.observed_generation,
         state: state.to_owned(),
         substate: substate.to_owned(),
-        state_info: state_info(&view.info, wait_ms),
+        state_info: away_info(common, &view.info)
+            .unwrap_or_else(|| state_info(&view.info, wait_ms)),
         runtime_state: view.runtime_state.as_str().to_owned(),
         pull_progress: view.pull.map(|pull| wire::PullProgress {
             done_bytes: pull.done_bytes,
@@ -73,6 +74,15 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
 /// Time until the next try; `None`: none is planned, or it is due.
 fn wait_ms(view: &View, now: Now) -> Option<u64> {
     view.next_attempt.map(|next| next.since(now.tick).0).filter(|wait| *wait > 0)
+}
+
+/// While the engine is away the last seen state stays, and the line says since when. `None`: it is
+/// not away.
+fn away_info(common: Common, info: &str) -> Option<String> {
+    let since = common.status.away_since.filter(|_| !common.status.engine_up)?;
+    let seconds = common.now.tick.since(since).0 / 1_000;
+    let away = format!("the engine has been away for {seconds} s");
+    Some(if info.is_empty() { away } else { format!("{away}; {info}") })
 }
 
 /// The line of the view and the time until what it speaks of, which is told when it is read, so

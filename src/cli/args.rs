@@ -4,10 +4,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 use std::time::Duration;
 
-use lexopt::{Arg, Parser};
-
 use super::console::Format;
 use super::help::Topic;
+use super::words::{Stop, Word, Words, misuse, text, unknown};
 use crate::config::Flags;
 use crate::limits;
 
@@ -142,9 +141,6 @@ const LATER: [&str; 13] = [
     "completion",
 ];
 
-/// Options that are not built yet.
-const LATER_OPTIONS: [&str; 5] = ["--prune", "--start", "--since", "-t", "--timestamps"];
-
 /// Understands `words`, without the program's name.
 ///
 /// # Errors
@@ -177,113 +173,8 @@ fn check_format(words: &Words, command: &Command) -> Result<(), Misuse> {
     Ok(())
 }
 
-/// Why the reading of words ends early.
-enum Stop {
-    Help,
-    Misuse(String),
-}
-
-fn misuse<T>(message: impl Into<String>) -> Result<T, Stop> {
-    Err(Stop::Misuse(message.into()))
-}
-
-impl From<lexopt::Error> for Stop {
-    fn from(error: lexopt::Error) -> Self {
-        Self::Misuse(error.to_string())
-    }
-}
-
-/// The words, global options taken out on the way.
-struct Words {
-    parser: Parser,
-    global: Global,
-    format_given: bool,
-    topic: Topic,
-}
-
-/// One word.
-enum Word {
-    /// With its dashes.
-    Option(String),
-    Value(OsString),
-}
-
-impl Words {
-    fn new(words: Vec<OsString>) -> Self {
-        Self {
-            parser: Parser::from_args(words),
-            global: Global::default(),
-            format_given: false,
-            topic: Topic::Overview,
-        }
-    }
-
-    fn next(&mut self) -> Result<Option<Word>, Stop> {
-        loop {
-            let option = match self.parser.next()? {
-                None => return Ok(None),
-                Some(Arg::Value(value)) => return Ok(Some(Word::Value(value))),
-                Some(Arg::Short(letter)) => format!("-{letter}"),
-                Some(Arg::Long(name)) => format!("--{name}"),
-            };
-            match option.as_str() {
-                "-h" | "--help" => return Err(Stop::Help),
-                "--socket" => self.global.socket = Some(self.parser.value()?.into()),
-                "--config" => self.global.config = Some(self.parser.value()?.into()),
-                "-o" | "--output" => self.format()?,
-                other if LATER_OPTIONS.contains(&other) => {
-                    return misuse(format!("{other} is not supported yet"));
-                }
-                _ => return Ok(Some(Word::Option(option))),
-            }
-        }
-    }
-
-    fn format(&mut self) -> Result<(), Stop> {
-        self.format_given = true;
-        self.global.format = match self.text()?.as_str() {
-            "table" => Format::Table,
-            "json" => Format::Json,
-            "yaml" => Format::Yaml,
-            other => return misuse(format!("-o {other}: allowed are table, json, yaml")),
-        };
-        Ok(())
-    }
-
-    /// The value of the option just read.
-    fn text(&mut self) -> Result<String, Stop> {
-        text(self.parser.value()?)
-    }
-
-    /// The next word, which may only be a value.
-    fn value(&mut self) -> Result<Option<String>, Stop> {
-        match self.next()? {
-            None => Ok(None),
-            Some(Word::Value(value)) => text(value).map(Some),
-            Some(Word::Option(option)) => unknown(&option),
-        }
-    }
-
-    /// Nothing may follow.
-    fn end(&mut self) -> Result<(), Stop> {
-        match self.value()? {
-            None => Ok(()),
-            Some(value) => misuse(format!("'{value}' is one word too many")),
-        }
-    }
-}
-
-fn text(word: OsString) -> Result<String, Stop> {
-    word.into_string()
-        .or_else(|word| misuse(format!("'{}' is not UTF-8 text", word.to_string_lossy())))
-}
-
-fn unknown<T>(option: &str) -> Result<T, Stop> {
-    misuse(format!("unknown option {option}"))
-}
-
 fn command(words: &mut Words) -> Result<Command, Stop> {
-    let name = match words.next()? {
+    let name = match words.word()? {
         None => return misuse("a command is missing"),
         Some(Word::Option(option)) if matches!(option.as_str(), "-V" | "--version") => {
             return Ok(Command::Version);
@@ -293,18 +184,11 @@ fn command(words: &mut Words) -> Result<Command, Stop> {
     };
     if name == "ms" {
         return match words.value()? {
-            Some(name) if is_for_workloads(&name) => named(&name, words),
-            Some(name) => misuse(format!("'ms {name}' is no command")),
+            Some(name) => named(&name, words),
             None => misuse("a command is missing after 'ms'"),
         };
     }
     named(&name, words)
-}
-
-fn is_for_workloads(name: &str) -> bool {
-    const NAMES: [&str; 9] =
-        ["ps", "inspect", "logs", "start", "stop", "restart", "kill", "rm", "deploy"];
-    NAMES.contains(&name) || LATER.contains(&name)
 }
 
 fn named(name: &str, words: &mut Words) -> Result<Command, Stop> {
@@ -341,7 +225,7 @@ fn help(words: &mut Words) -> Result<Command, Stop> {
 
 fn agent(words: &mut Words) -> Result<Command, Stop> {
     let mut keys = Flags::default();
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         let slot = match &word {
             Word::Option(option) => match option.as_str() {
                 "--node" => &mut keys.node,
@@ -367,10 +251,10 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
 
 fn deploy(words: &mut Words) -> Result<Command, Stop> {
     let mut deploy = Deploy::default();
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         match word {
             Word::Option(option) => match option.as_str() {
-                "-f" | "--file" => deploy.files.push(words.parser.value()?.into()),
+                "-f" | "--file" => deploy.files.push(words.os()?.into()),
                 "--dry-run" => deploy.dry_run = true,
                 "--wait" => deploy.wait = Some(wait(words)?),
                 other => return unknown(other),
@@ -394,7 +278,7 @@ fn deploy(words: &mut Words) -> Result<Command, Stop> {
 }
 
 fn wait(words: &mut Words) -> Result<Duration, Stop> {
-    match words.parser.optional_value() {
+    match words.optional() {
         None => Ok(Duration::from_millis(limits::DEPLOY_WAIT_MS)),
         Some(value) => {
             let value = text(value)?;
@@ -423,7 +307,7 @@ fn span(text: &str) -> Option<Duration> {
 
 fn ps(words: &mut Words) -> Result<Command, Stop> {
     let mut all = false;
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         match word {
             Word::Option(option) if matches!(option.as_str(), "-a" | "--all") => all = true,
             Word::Option(option) => return unknown(&option),
@@ -446,7 +330,7 @@ fn names(words: &mut Words) -> Result<Vec<String>, Stop> {
 
 fn logs(words: &mut Words) -> Result<Command, Stop> {
     let (mut name, mut follow, mut tail) = (None, false, None);
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         match word {
             Word::Option(option) => match option.as_str() {
                 "-f" | "--follow" => follow = true,
@@ -476,7 +360,7 @@ fn lines(words: &mut Words) -> Result<Option<u64>, Stop> {
 
 fn follow(words: &mut Words) -> Result<bool, Stop> {
     let mut follow = false;
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         match word {
             Word::Option(option) if matches!(option.as_str(), "-f" | "--follow") => follow = true,
             Word::Option(option) => return unknown(&option),
@@ -507,7 +391,7 @@ fn change(name: &str, words: &mut Words) -> Result<Command, Stop> {
         other => return misuse(format!("'{other}' is no command")),
     };
     let mut change = Change { verb, names: Vec::new(), wait: true };
-    while let Some(word) = words.next()? {
+    while let Some(word) = words.word()? {
         match word {
             Word::Option(option) => match (option.as_str(), &mut change.verb) {
                 ("--no-wait", _) => change.wait = false,

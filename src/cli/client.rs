@@ -201,3 +201,26 @@ fn refused(status: u16, detail: &ErrorDetail) -> Failure {
 fn is_ambiguous(detail: &ErrorDetail) -> bool {
     serde_json::from_value::<Vec<Match>>(detail.details.clone()).is_ok()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What a failed connect comes to. Whoever runs the tests may be root, so not all of these can
+    /// be brought about.
+    fn exit(error: ErrorKind) -> Exit {
+        let client = Client::new(Path::new("/s"));
+        match client.no_answer(&Error::Io(error.into())) {
+            CallError::NoAnswer(failure) => failure.exit,
+            CallError::Refused(..) => Exit::Done,
+        }
+    }
+
+    #[test]
+    fn no_permission_is_not_the_same_as_no_agent() {
+        assert_eq!(exit(ErrorKind::PermissionDenied), Exit::NotAllowed);
+        for kind in [ErrorKind::NotFound, ErrorKind::ConnectionRefused, ErrorKind::UnexpectedEof] {
+            assert_eq!(exit(kind), Exit::Unreachable, "{kind}");
+        }
+    }
+}

@@ -12,8 +12,8 @@ use crate::api::wire::Settings;
 pub struct Loaded {
     /// Where the agent listens.
     pub socket: PathBuf,
-    /// All settings as `(key, value)`, in the order of the documentation.
-    pub settings: Vec<(String, String)>,
+    /// All settings as `(key, value, origin)`, in the order of the documentation.
+    pub settings: Vec<(String, String, String)>,
     /// What is odd about it but no error.
     pub warnings: Vec<String>,
 }
@@ -30,7 +30,7 @@ pub fn check(loaded: Result<Loaded, Vec<String>>, console: &mut Console) -> Resu
     Ok(console.out.flush()?)
 }
 
-/// Shows every setting with its value.
+/// Shows every setting with its value and where it comes from.
 ///
 /// # Errors
 /// It is not right, or cannot be written.
@@ -41,11 +41,12 @@ pub fn show(
 ) -> Result<(), Failure> {
     let loaded = settle(loaded, console)?;
     if format != Format::Table {
-        return console.data(format, &Settings(loaded.settings));
+        let settings = loaded.settings.into_iter().map(|(key, value, _)| (key, value));
+        return console.data(format, &Settings(settings.collect()));
     }
     let rows: Vec<Vec<String>> =
-        loaded.settings.into_iter().map(|(key, value)| vec![key, value]).collect();
-    Ok(table::write(console.out, &["KEY", "VALUE"], &rows)?)
+        loaded.settings.into_iter().map(|(key, value, from)| vec![key, value, from]).collect();
+    Ok(table::write(console.out, &["KEY", "VALUE", "FROM"], &rows)?)
 }
 
 /// Tells warnings and errors, each on a line.

@@ -11,7 +11,7 @@ use super::failure::Failure;
 use super::tree::Tree;
 
 /// Settles a configuration; what is wrong with it are sentences, each naming its place.
-pub type LoadConfig = dyn Fn(Option<&Path>) -> Result<Loaded, Vec<String>>;
+pub type LoadConfig<'a> = dyn Fn(Option<&Path>) -> Result<Loaded, Vec<String>> + 'a;
 
 /// What a command has to do with the world beside the agent.
 pub struct Console<'a> {
@@ -28,7 +28,7 @@ pub struct Console<'a> {
     /// Clock and patience.
     pub time: &'a dyn Time,
     /// Settles the configuration in a file, or in the default one, with environment and defaults.
-    pub load_config: &'a LoadConfig,
+    pub load_config: &'a LoadConfig<'a>,
 }
 
 /// Clock and patience, made up in tests.

@@ -117,12 +117,12 @@ Usage: bargee agent [OPTIONS]
 
   --config FILE     the configuration (default: /etc/bargee/config.yaml)
   --node NAME       name of this device (default: its host name)
-  --engine NAME     the engine: docker
+  --engine NAME     docker (default)
   --engine-url URL  its socket (default: unix:///var/run/docker.sock)
   --data-dir DIR    where the agent keeps its state (default: /var/lib/bargee)
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
-  --workers N       steps carried out at the same time (default: 4)
-  --log-level LEVEL error, warn, info, debug or trace (default: info)
+  --workers N       steps on the engine at a time (default: 4)
+  --log-level LEVEL error, warn, info (default), debug or trace
 
 Options stand above BARGEE_ variables, and these above the file.
 ";

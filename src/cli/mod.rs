@@ -7,6 +7,8 @@ pub mod failure;
 
 pub mod console;
 
+pub mod words;
+
 pub mod args;
 
 pub mod help;

@@ -3,6 +3,7 @@
 
 use crate::api::wire::{AppliedItem, PullProgress, Workload};
 use crate::cli::table;
+use crate::domain::time::Span;
 use crate::limits;
 
 /// A workload on its way to the generation that was deployed.
@@ -79,7 +80,7 @@ impl Goal {
     /// The time is up.
     pub fn give_up(&mut self, waited_ms: u64) {
         if let Verdict::Waiting { stage, .. } = &self.verdict {
-            let waited = table::span(waited_ms);
+            let waited = Span(waited_ms);
             self.verdict = Verdict::Failed(format!("it is not there after {waited}: {stage}"));
         }
     }
@@ -279,7 +280,7 @@ mod tests {
         }
         assert!(!goal.is_settled());
         goal.give_up(60_000);
-        let why = "it is not there after 1m: Pending(StartingFailed)";
+        let why = "it is not there after 60s: Pending(StartingFailed)";
         assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
     }
 

@@ -11,6 +11,7 @@ use super::failure::{Exit, Failure};
 use super::table;
 use crate::api::url::encode;
 use crate::api::wire::{Accepted, List, Task};
+use crate::domain::time::Span;
 use crate::limits;
 
 /// A verb that was accepted.
@@ -170,7 +171,7 @@ fn superseded(task: &Task) -> Failure {
 }
 
 fn late(task: &Task) -> Failure {
-    let waited = table::span(limits::TASK_WAIT_MS);
+    let waited = Span(limits::TASK_WAIT_MS);
     let message = format!(
         "{}: {} is not done after {waited}; it goes on in the background",
         task.key, task.verb

@@ -94,6 +94,9 @@ pub struct Workload {
     pub stale: [bool; 3],
     /// The step in flight.
     pub step: Option<Flight>,
+    /// Containers about which something was heard while the step was in flight: what the step read
+    /// of them may be older.
+    pub heard: Vec<ContainerId>,
     /// Number of the last event, step begin or step end; a listing sent before is older.
     pub touched: u64,
     /// An exit that is found now happened while the event stream was lost.
@@ -120,6 +123,8 @@ pub struct Workload {
     pub start_expected: Option<(ContainerId, Tick)>,
     /// The start of the step in flight showed on the event stream already.
     pub start_shown: bool,
+    /// The reserved name was said to be taken.
+    pub name_clash: bool,
     /// A signal that an operator asked for, not yet sent.
     pub kill: Option<(TaskId, String)>,
     /// The network of its application is gone already.
@@ -140,6 +145,7 @@ impl Workload {
             record,
             dirty: false,
             held: false,
+            heard: Vec::new(),
             seen: Seen::Unknown,
             next_seen: Seen::Unknown,
             discard_seen: Seen::Unknown,
@@ -158,6 +164,7 @@ impl Workload {
             hold: None,
             start_expected: None,
             start_shown: false,
+            name_clash: false,
             kill: None,
             network_removed: false,
             failures: 0,
@@ -230,6 +237,15 @@ impl Workload {
             return true;
         }
         self.start_expected.take_if(|(expected, _)| expected == id).is_some()
+    }
+
+    /// What was heard during the step that just ended makes what it read old.
+    pub fn take_heard(&mut self) {
+        for id in std::mem::take(&mut self.heard) {
+            if let Some(slot) = self.slot_of(&id) {
+                self.mark_stale(slot);
+            }
+        }
     }
 
     /// The first of the discards was removed; while a step is in flight, its answer says so.
@@ -310,6 +326,9 @@ impl Workload {
         let ran = reading.started_at_ns != 0;
         if slot != Slot::Discard && ran {
             self.note_run(slot, &reading, context);
+        }
+        if phase == Phase::Running {
+            self.gap = false;
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));

@@ -8,6 +8,8 @@ pub mod cgroup;
 
 pub mod clock;
 
+pub mod descriptors;
+
 pub mod lock_file;
 
 pub mod memory;

@@ -57,6 +57,8 @@ pub struct Inner {
     pub log: Option<Receiver<Vec<u8>>>,
     /// Arguments of every `logs`.
     pub logs: Vec<(String, bool, Option<u64>)>,
+    /// So many times `transitions` ends without any, as after a quiet time.
+    pub quiet_times: usize,
     pub stopping: bool,
     /// Panic when the workloads are asked for.
     pub panics: bool,
@@ -175,9 +177,12 @@ impl Backend for Fake {
             let numbered = (1..).zip(inner.transitions.iter().cloned());
             numbered.filter(|(seq, _)| *seq > since).collect::<Vec<_>>()
         };
-        if news(&inner).is_empty() && !inner.stopping && !wait.is_zero() {
-            self.news.wait_for(&mut inner, wait);
+        if let Some(left) = inner.quiet_times.checked_sub(1) {
+            inner.quiet_times = left;
+            return Vec::new();
         }
+        let quiet = |inner: &mut Inner| news(inner).is_empty() && !inner.stopping;
+        self.news.wait_while_for(&mut inner, quiet, wait);
         if inner.stopping { Vec::new() } else { news(&inner) }
     }
 

@@ -1,5 +1,7 @@
 //! The API over a real socket, and the commands over the API, with a made-up agent behind both.
 
+#![expect(clippy::unwrap_used, reason = "helpers of tests, where a panic is the report")]
+
 mod commands;
 mod deploying;
 mod fake;

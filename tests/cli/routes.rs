@@ -55,6 +55,18 @@ fn a_running_workload_has_these_fields() {
 }
 
 #[test]
+fn while_the_engine_is_away_the_line_says_since_when() {
+    let served = serve(Fake::new().with([view("shop", "web", WEB)]));
+    served.fake.set(|inner| {
+        inner.status.engine_up = false;
+        inner.status.away_since = Some(Tick(NOW.tick.0 - 32_000));
+    });
+    let workload = get(&served.socket, "/v1/ms/web").json();
+    assert_eq!(workload["stateInfo"], "the engine has been away for 32 s");
+    assert_eq!(workload["state"], "Running", "the last seen state stays");
+}
+
+#[test]
 fn a_workload_in_trouble_has_these_fields_too() {
     let trouble = View {
         state: State::PendingStarting,

@@ -107,6 +107,18 @@ fn followed_events_come_as_they_happen() {
 }
 
 #[test]
+fn a_quiet_event_stream_shows_signs_of_life() {
+    let served = serve(Fake::new());
+    served.fake.set(|inner| {
+        inner.quiet_times = 2;
+        inner.transitions.push(transition(None, State::PendingInitial, ""));
+    });
+    let (mut stream, _) = open(&served, "/v1/events?follow=true");
+    assert_eq!([stream.chunk(), stream.chunk()], ["\n", "\n"]);
+    assert!(stream.chunk().starts_with('{'));
+}
+
+#[test]
 fn streams_end_with_the_agent() {
     let (mut served, log) = with_log();
     let (mut events, _) = open(&served, "/v1/events?follow=true");

@@ -37,6 +37,7 @@ impl Machine {
                 self.on_fault(&uid, flight.kind, &fault);
             }
         }
+        self.with(&uid, |w, _| w.take_heard());
     }
 
     /// The place for workloads with timed-out calls is free again.
@@ -109,6 +110,7 @@ impl Machine {
         self.with(uid, |w, _| {
             let Some(next) = &mut w.record.next else { return };
             next.container = Some(id.clone());
+            w.name_clash = false;
             w.hold = None;
             w.dirty = true;
             w.set_seen(Slot::Next, Seen::Present(Box::new(just_created(id))));
@@ -182,7 +184,16 @@ impl Machine {
         match fault.kind {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
-            FaultKind::NameTaken => self.with(uid, |w, _| w.mark_stale(Slot::Next)),
+            FaultKind::NameTaken => self.with(uid, |w, context| {
+                if std::mem::replace(&mut w.name_clash, true) {
+                    // Taken, and yet nothing of ours is there: a fresh name is drawn.
+                    w.name_clash = false;
+                    w.record.next = None;
+                    w.fail_try(fault, context);
+                } else {
+                    w.mark_stale(Slot::Next);
+                }
+            }),
             kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
             FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
             // Some engines answer with an error and have made the container all the same.

@@ -217,3 +217,23 @@ fn workloads_with_timed_out_calls_share_one_place() {
     world.pass(limits::ENGINE_LOOK_MS);
     assert_eq!(world.machine.steps.len(), before + 1);
 }
+
+#[test]
+fn an_exit_that_overtakes_the_answer_of_the_start_is_not_lost() {
+    let mut world = World::new();
+    world.fail_next("dies", &[FaultKind::Trouble]);
+    world.apply(&[&policy("job", RestartPolicy::Never)]);
+    assert_eq!(world.state("job"), State::SucceededOk);
+}
+
+#[test]
+fn a_name_that_is_taken_by_nobody_is_given_up() {
+    let mut world = World::new();
+    world.fail_next("create", &[FaultKind::NameTaken, FaultKind::NameTaken]);
+    world.apply(&[&workload("web", |_| {})]);
+    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1"]);
+    let reserved = world.row("web").next.clone();
+    assert_eq!(reserved, None, "the next try draws another name");
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+}

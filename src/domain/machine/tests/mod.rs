@@ -251,8 +251,12 @@ impl World {
                 made.started_at_ns = now * 1_000_000 + last;
                 let (reading, uid) = (reading(made), made.tags.uid.clone());
                 if !self.stream_silent {
-                    let (id, action) = (id.clone(), ContainerAction::Started);
-                    self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
+                    self.show_event(id.clone(), uid.clone(), ContainerAction::Started);
+                }
+                if self.fault("dies").is_some() {
+                    // Right after it was looked at; the event overtakes the answer.
+                    self.find_mut(id.as_str()).phase = Phase::Exited;
+                    self.show_event(id.clone(), uid, ContainerAction::Died);
                 }
                 Ok(Outcome::Started(Box::new(reading)))
             }
@@ -291,7 +295,10 @@ impl World {
         made.phase = Phase::Exited;
         made.exit_code = 143;
         let (id, uid) = (made.id.clone(), made.tags.uid.clone());
-        let action = ContainerAction::Died;
+        self.show_event(id, uid, ContainerAction::Died);
+    }
+
+    fn show_event(&mut self, id: ContainerId, uid: Uid, action: ContainerAction) {
         self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
     }
 
