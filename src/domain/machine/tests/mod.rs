@@ -25,6 +25,8 @@ mod engine;
 
 mod restart;
 
+mod states;
+
 mod update;
 
 /// One container of the made-up engine.
@@ -56,6 +58,8 @@ struct World {
     stream_silent: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
+    /// Calls beginning with one of these words are taken and never answered.
+    unanswered: Vec<&'static str>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -105,6 +109,7 @@ impl World {
             store_fails: false,
             stream_silent: false,
             engine_gone: false,
+            unanswered: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -161,6 +166,9 @@ impl World {
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
+                    if self.unanswered.contains(&"pull") {
+                        continue;
+                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
@@ -225,6 +233,10 @@ impl World {
             return;
         }
         let result = self.carry_out(&step.op);
+        let call = self.calls.last().map_or("", String::as_str);
+        if self.unanswered.iter().any(|word| call.starts_with(word)) {
+            return;
+        }
         self.events.push_back(Event::StepDone(step.id, result));
     }
 
