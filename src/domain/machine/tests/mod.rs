@@ -434,7 +434,7 @@ fn reading(made: &Made) -> Reading {
         exit_code: made.exit_code,
         oom_killed: false,
         error: String::new(),
-        pid: 1,
+        pid: u32::from(made.phase == Phase::Running),
         ip: None,
         ports: Vec::new(),
         image_id: String::new(),
