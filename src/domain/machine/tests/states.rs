@@ -122,12 +122,16 @@ fn shown(world: &World) -> String {
     format!("{} | {} | {info}", state_words(view.state), view.runtime_state.as_str())
 }
 
-/// Faults of the made-up engine stand for any cause.
+/// Faults of the made-up engine stand for any cause, and a drawn name for any other.
 fn cause(info: &str) -> String {
     let made_up = ["pull x: Trouble", "start x: Trouble", "remove x: Trouble", "create x: Refused"];
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
+    }
+    if let Some(at) = info.find("bargee-w-") {
+        let drawn = at + "bargee-w-".len();
+        info.replace_range(drawn..drawn + 8, "1a2b3c4d");
     }
     info
 }
