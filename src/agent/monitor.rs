@@ -181,7 +181,6 @@ impl Monitor {
                 Effect::Transition(transition) => published.add_transition(transition),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
-                Effect::Log(Level::Debug, text) => log::debug!("{text}"),
             }
         }
     }

@@ -6,7 +6,6 @@ use std::sync::Arc;
 
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
-
 use super::names::{BootId, ContainerId, SpecHash};
 use super::observed::{Phase, Reading, Seen};
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
