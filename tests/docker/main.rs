@@ -1,0 +1,7 @@
+//! The whole program on a real Docker engine: what it promises, one test a promise.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod adopting;
+mod restarting;
+#[path = "../support/mod.rs"]
+mod support;
