@@ -2,6 +2,9 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adopting;
+mod engine_down;
+mod many;
 mod restarting;
+mod updating;
 #[path = "../support/mod.rs"]
 mod support;

@@ -252,6 +252,12 @@ impl Agent {
         Some((answer.status().as_u16(), answer.body_mut().read_to_string().ok()?))
     }
 
+    /// Posts to `path` past the command line.
+    pub fn post(&self, path: &str) -> (u16, String) {
+        let mut answer = self.http.post(format!("http://bargee{path}")).send_empty().unwrap();
+        (answer.status().as_u16(), answer.body_mut().read_to_string().unwrap())
+    }
+
     fn read<T: DeserializeOwned>(&self, path: &str) -> T {
         match self.get(path) {
             Some((200, text)) => serde_json::from_str(&text).unwrap(),
