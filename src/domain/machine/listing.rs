@@ -38,9 +38,8 @@ impl Machine {
         if trusted && held && self.conditions.remove("eventStream").is_some() {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
-        let first = !self.engine.listed;
         self.engine.listed = true;
-        let gap = std::mem::take(&mut self.engine.gap) && !first;
+        let gap = std::mem::take(&mut self.engine.gap);
         let mine = self.sort_out(items);
         let uids: Vec<Uid> = self.workloads.keys().cloned().collect();
         for uid in uids {

@@ -75,6 +75,18 @@ fn an_engine_restart_is_an_interruption_for_every_policy() {
 }
 
 #[test]
+fn an_engine_that_a_fresh_agent_finds_away_has_interrupted_its_containers() {
+    let mut world = World::new();
+    world.apply(&[&policy("never", RestartPolicy::Never)]);
+    world.pass(6_000);
+    kill_engine(&mut world);
+    let mut world = world.restart_agent(BOOT);
+    revive_engine(&mut world);
+    assert_eq!(world.state("never"), State::RunningOk);
+    assert_eq!(world.view("never").last_error, "");
+}
+
+#[test]
 fn what_was_stopped_stays_stopped_over_an_engine_restart() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);

@@ -79,7 +79,9 @@ fn start(boot: &str, records: Vec<Record>, whole: bool) -> Start {
 impl World {
     /// A world whose engine is up and was listed once.
     fn new() -> Self {
-        Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, 1_000_000)
+        let mut world = Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, 1_000_000);
+        world.feed(Event::StreamUp(EngineInfo::default()));
+        world
     }
 
     fn with(
@@ -110,7 +112,6 @@ impl World {
             last: 0,
         };
         world.take(effects);
-        world.feed(Event::StreamUp(EngineInfo::default()));
         world
     }
 
@@ -118,6 +119,13 @@ impl World {
     fn restart_agent(self, boot: &str) -> Self {
         let mut next = Self::with(self.rows, self.containers, boot, self.now);
         next.last = self.last + 1_000;
+        next.engine_gone = self.engine_gone;
+        if next.engine_gone {
+            let away = Fault::new(FaultKind::Away, "connect", "", "refused");
+            next.feed(Event::StreamDown(away));
+        } else {
+            next.feed(Event::StreamUp(EngineInfo::default()));
+        }
         next
     }
 
