@@ -103,7 +103,8 @@ fn what_is_asked_while_the_engine_is_away_is_done_when_it_is_back() {
     agent.until("changed", "of the new generation", |one| one.observed_generation == 2);
     agent.until_state("stopped", "Stopped(Ok)");
     until("the removal", || (agent.workloads().len() == 3).then_some(()));
-    let left = || agent.containers().into_iter().map(|one| (one.workload.clone(), one.is_running()));
+    let left =
+        || agent.containers().into_iter().map(|one| (one.workload.clone(), one.is_running()));
     let wanted = [("added", true), ("changed", true), ("stopped", false)];
     let wanted = wanted.map(|(name, runs)| (name.to_owned(), runs));
     until("one container each", || left().eq(wanted.clone()).then_some(()));

@@ -5,6 +5,6 @@ mod adopting;
 mod engine_down;
 mod many;
 mod restarting;
-mod updating;
 #[path = "../support/mod.rs"]
 mod support;
+mod updating;

@@ -25,9 +25,8 @@ fn a_hundred_workloads_come_with_one_apply_and_go_without_a_trace() {
     let agent = Agent::on(shared());
     agent.docker().make_image("localtest/volume", "VOLUME /data");
     let names = names(100);
-    let make = |name: &String| {
-        Manifest::service(name).bridged().with("image", "localtest/volume:1")
-    };
+    let make =
+        |name: &String| Manifest::service(name).bridged().with("image", "localtest/volume:1");
     agent.deploy(&names.iter().map(make).collect::<Vec<_>>());
     until("all to run", || {
         (agent.status().counts.get("Running") == Some(&names.len())).then_some(())
@@ -57,7 +56,8 @@ fn more_tasks_than_the_queue_holds_are_asked_for_again() {
     // Each has a container, made and never started, so that its removal takes a call.
     let names = names(150);
     let make = |name: &String| {
-        Manifest::new(name, &["/no/such/command"]).with("restart", json!({"delay": "1h", "maxDelay": "1h"}))
+        Manifest::new(name, &["/no/such/command"])
+            .with("restart", json!({"delay": "1h", "maxDelay": "1h"}))
     };
     agent.deploy(&names.iter().map(make).collect::<Vec<_>>());
     until("all to be made", || {

@@ -18,9 +18,8 @@ fn deploy_in_vain(agent: &Agent, generation: u64, manifest: Manifest, cause: &st
     let told = format!("the update to generation {generation} failed");
     assert!(output.err.contains(&told) && output.err.contains(cause), "{output:?}");
 
-    let web = agent.until("web", "running again", |one| {
-        one.state == "Running" && one.failed_update.is_some()
-    });
+    let web = agent
+        .until("web", "running again", |one| one.state == "Running" && one.failed_update.is_some());
     assert_eq!(web.container_id, before.id);
     assert_eq!((web.generation, web.observed_generation), (generation, 1));
     let failed = web.failed_update.unwrap();

@@ -128,7 +128,8 @@ impl Agent {
         let status = until("the agent to end", || process.try_wait().unwrap());
         let took = Duration::from_millis(clock::boot_ms() - begin);
         // An emulator takes its time, but no timeout is as short as this.
-        let limit = Duration::from_secs(if env::var_os("BARGEE_RUNNER").is_some() { 30 } else { 5 });
+        let limit =
+            Duration::from_secs(if env::var_os("BARGEE_RUNNER").is_some() { 30 } else { 5 });
         assert!(took < limit, "SIGTERM took {took:?}");
         assert_eq!(status.code(), Some(0), "{}", self.log());
     }

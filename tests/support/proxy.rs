@@ -158,9 +158,9 @@ fn forward(
         engine.write_all(head.as_bytes())?;
         let lower = head.to_ascii_lowercase();
         assert!(!lower.contains("\r\ntransfer-encoding:"), "no length: {head}");
-        let length = lower.split_once("\r\ncontent-length:").map_or(0, |(_, rest)| {
-            rest.lines().next().unwrap_or_default().trim().parse().unwrap()
-        });
+        let length = lower
+            .split_once("\r\ncontent-length:")
+            .map_or(0, |(_, rest)| rest.lines().next().unwrap_or_default().trim().parse().unwrap());
         io::copy(&mut client.take(length), engine)?;
     }
 }
