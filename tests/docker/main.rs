@@ -4,7 +4,9 @@
 mod adopting;
 mod engine_down;
 mod many;
+mod pulling;
 mod restarting;
+mod stopping;
 #[path = "../support/mod.rs"]
 mod support;
 mod updating;
