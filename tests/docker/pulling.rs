@@ -23,7 +23,10 @@ fn a_missing_image_is_pulled_once_and_the_progress_is_told() {
     let pulling = agent.until("web", "half pulled", |one| {
         one.pull_progress.is_some_and(|pull| pull.done_bytes > 0)
     });
-    assert_eq!((pulling.state_words().as_str(), pulling.runtime_state.as_str()), ("Pending(Starting)", "PULLING"));
+    assert_eq!(
+        (pulling.state_words().as_str(), pulling.runtime_state.as_str()),
+        ("Pending(Starting)", "PULLING")
+    );
     let progress = pulling.pull_progress.unwrap();
     assert!(progress.done_bytes < progress.total_bytes, "{progress:?}");
     assert!(progress.total_bytes >= LAYER_BYTES as u64, "{progress:?}");

@@ -87,7 +87,8 @@ fn while_it_starts_and_the_call_comes_late() {
 fn while_it_stops_and_removes() {
     let proxy = Proxy::start(&shared().socket());
     let mut agent = with_bystander(&proxy);
-    let stubborn = |name| Manifest::shell(name, "trap '' TERM; sleep 100000").with("stop.grace", "3s");
+    let stubborn =
+        |name| Manifest::shell(name, "trap '' TERM; sleep 100000").with("stop.grace", "3s");
     agent.deploy(&[stubborn("stopped"), stubborn("removed")]);
     agent.until_running(&["stopped", "removed"]);
     let before = runs(&agent);

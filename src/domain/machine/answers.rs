@@ -23,10 +23,7 @@ impl Machine {
         w.touched = order;
         let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
         w.slow = timed_out;
-        if self.slow_step == Some(step) {
-            self.slow_step = None;
-            self.mark_slow();
-        }
+        self.free_slow_place(step);
         self.mark(&uid);
         match result {
             Ok(outcome) => self.on_outcome(&uid, flight.kind, outcome),
@@ -40,8 +37,12 @@ impl Machine {
         self.with(&uid, |w, _| w.take_heard());
     }
 
-    /// The place for workloads with timed-out calls is free again.
-    fn mark_slow(&mut self) {
+    /// The place for workloads with timed-out calls is free again, if `step` held it.
+    pub(super) fn free_slow_place(&mut self, step: StepId) {
+        if self.slow_step != Some(step) {
+            return;
+        }
+        self.slow_step = None;
         let slow: Vec<Uid> =
             self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
         for uid in slow {
@@ -184,16 +185,7 @@ impl Machine {
         match fault.kind {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
-            FaultKind::NameTaken => self.with(uid, |w, context| {
-                if std::mem::replace(&mut w.name_clash, true) {
-                    // Taken, and yet nothing of ours is there: a fresh name is drawn.
-                    w.name_clash = false;
-                    w.record.next = None;
-                    w.fail_try(fault, context);
-                } else {
-                    w.mark_stale(Slot::Next);
-                }
-            }),
+            FaultKind::NameTaken => self.on_name_taken(uid, fault),
             kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
             FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
             // Some engines answer with an error and have made the container all the same.
@@ -202,6 +194,20 @@ impl Machine {
                 w.fail_try(fault, context);
             }),
         }
+    }
+
+    fn on_name_taken(&mut self, uid: &Uid, fault: &Fault) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        if !std::mem::replace(&mut w.name_clash, true) {
+            return w.mark_stale(Slot::Next);
+        }
+        // Taken, and yet nothing of ours is there: a fresh name is drawn.
+        w.name_clash = false;
+        w.record.next = None;
+        self.with(uid, |w, context| w.fail_try(fault, context));
+        // Engines also say so while they make it for somebody who does not wait any more, as an
+        // agent that was killed: a listing finds it, most likely before the next try.
+        self.look_soon();
     }
 
     fn on_no_image(&mut self, uid: &Uid) {

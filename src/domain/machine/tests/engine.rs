@@ -1,6 +1,8 @@
 //! The engine and its event stream: away, back, silent, wrong.
 
 use super::*;
+use crate::domain::names::InstanceName;
+use crate::domain::spec_hash::spec_hash;
 use crate::limits;
 
 fn away() -> Fault {
@@ -8,7 +10,7 @@ fn away() -> Fault {
 }
 
 /// The engine dies and takes every container along, as Docker does.
-fn kill_engine(world: &mut World) {
+pub(super) fn kill_engine(world: &mut World) {
     for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
@@ -17,7 +19,7 @@ fn kill_engine(world: &mut World) {
     world.feed(Event::StreamDown(away()));
 }
 
-fn revive_engine(world: &mut World) {
+pub(super) fn revive_engine(world: &mut World) {
     world.engine_gone = false;
     world.feed(Event::StreamUp(EngineInfo::default()));
 }
@@ -248,4 +250,29 @@ fn a_name_that_is_taken_by_nobody_is_given_up() {
     assert_eq!(reserved, None, "the next try draws another name");
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
+}
+
+/// The agent was killed during a create, and the engine is still busy with it.
+#[test]
+fn a_container_that_comes_late_under_a_taken_name_is_used() {
+    let mut world = World::new();
+    world.fail_next("create", &[FaultKind::NameTaken, FaultKind::NameTaken]);
+    let web = workload("web", |_| {});
+    world.apply(&[&web]);
+    let name = "bargee-web-00000001";
+    let tags = Tags {
+        uid: world.row("web").uid.clone(),
+        key: web.key.clone(),
+        instance: InstanceName::new(name),
+        generation: 1,
+        spec_hash: spec_hash(&web),
+        store: StoreId::new("0123456789abcdef"),
+        node: "node".to_owned(),
+    };
+    let id = ContainerId::new("late");
+    let late = Made { id, tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
+    world.containers.insert(name.to_owned(), late);
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.keys().collect::<Vec<_>>(), [name]);
 }
