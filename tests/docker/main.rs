@@ -2,7 +2,11 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod adopting;
+mod arm;
+mod commanding;
+mod damage;
 mod engine_down;
+mod making;
 mod many;
 mod pulling;
 mod restarting;

@@ -55,8 +55,8 @@ fn while_held(words: &str, late: bool) {
     }
     agent.start();
     agent.until_running(&["web"]);
-    // Whichever of the two containers there might be: there is one in the end.
-    agent.until("web", "settled", |one| one.observed_generation == 1);
+    // An engine that is still busy with the late call may make a second one.
+    until("one container", || (agent.containers().len() == 2).then_some(()));
     assert_eq!(agent.container("web").id, agent.workload("web").container_id);
     assert_eq!(agent.workload("web").restart_count, 0);
     let bystander = agent.container("bystander");
