@@ -233,7 +233,7 @@ fn compare_slot(
             }
             !same
         }
-        (None, true) if slot == Slot::Current && is_of_boot(run.as_ref(), context.boot) => {
+        (None, true) if slot == Slot::Current && is_recorded(run.as_ref(), context.boot) => {
             // It runs as recorded: believed without a look, so that a restarted agent asks nothing
             // about what did not change.
             if let Some(run) = run {
@@ -249,8 +249,10 @@ fn compare_slot(
     }
 }
 
-fn is_of_boot(run: Option<&Run>, boot: &BootId) -> bool {
-    run.is_some_and(|run| run.since.boot == *boot)
+/// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
+/// is another one, of which nothing is known.
+fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
+    run.is_some_and(|run| run.since.boot == *boot && run.pid != 0)
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {

@@ -54,6 +54,22 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
 }
 
 #[test]
+fn a_restarted_agent_does_not_take_a_new_run_for_the_recorded_one() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.verb("web", Verb::Stop);
+    world.pass(6_000);
+    // The agent dies before it has written what it saw of the start.
+    world.verb("web", Verb::Start);
+    assert_eq!(world.row("web").current.as_ref().unwrap().run.as_ref().unwrap().pid, 0);
+    let world = world.restart_agent(BOOT);
+    assert_eq!(world.calls, ["list", "inspect"]);
+    let started_at_ns = world.find(world.container("web").as_str()).unwrap().started_at_ns;
+    assert_eq!(world.view("web").started_at_ms, started_at_ns / 1_000_000);
+    assert_eq!(world.view("web").restart_count, 0);
+}
+
+#[test]
 fn an_engine_restart_is_an_interruption_for_every_policy() {
     let mut world = World::new();
     world.apply(&[

@@ -23,6 +23,8 @@ mod engine;
 
 mod restart;
 
+mod states;
+
 mod update;
 
 mod walk;
@@ -57,6 +59,8 @@ struct World {
     stream_silent: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
+    /// Calls beginning with one of these words are taken and never answered.
+    unanswered: Vec<&'static str>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -110,6 +114,7 @@ impl World {
             store_fails: false,
             stream_silent: false,
             engine_gone: false,
+            unanswered: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -171,6 +176,9 @@ impl World {
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
+                    if self.unanswered.contains(&"pull") {
+                        continue;
+                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
@@ -239,6 +247,10 @@ impl World {
         if let Some(fault) = late {
             // It was done, and the answer came too late.
             result = Err(fault);
+        }
+        let call = self.calls.last().map_or("", String::as_str);
+        if self.unanswered.iter().any(|word| call.starts_with(word)) {
+            return;
         }
         self.events.push_back(Event::StepDone(step.id, result));
     }
@@ -463,7 +475,7 @@ fn reading(made: &Made) -> Reading {
         exit_code: made.exit_code,
         oom_killed: false,
         error: String::new(),
-        pid: 1,
+        pid: u32::from(made.phase == Phase::Running),
         ip: None,
         ports: Vec::new(),
         image_id: String::new(),
