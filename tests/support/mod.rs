@@ -4,3 +4,4 @@
 
 pub mod engine;
 pub mod registry;
+pub mod scripted_engine;
