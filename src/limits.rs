@@ -25,6 +25,10 @@ pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Size of one log file of a container when the manifest names none.
+pub const LOG_FILE_BYTES: u64 = 10 << 20;
+/// Log files kept of a container when the manifest names no number.
+pub const LOG_FILES_KEPT: u32 = 3;
 /// Time between SIGTERM and the default SIGKILL when the manifest names none.
 pub const STOP_GRACE_MS: u64 = 10_000;
 

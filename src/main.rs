@@ -10,9 +10,9 @@ use bargee::cli::args::AgentFlags;
 use bargee::cli::config_cmd::Loaded;
 use bargee::cli::console::{Console, SystemTime};
 use bargee::cli::failure::{Exit, Failure};
-use bargee::cli::{self, Outcome};
+use bargee::cli::{self, Outcome, table};
 use bargee::config::{self, Flags, Settled};
-use bargee::os::memory;
+use bargee::os::{clock, memory};
 use log::LevelFilter;
 
 fn main() -> ExitCode {
@@ -91,15 +91,18 @@ fn settle(flags: &AgentFlags) -> Result<(Settled, Vec<String>), Vec<String>> {
     config::settle(flags.config.as_deref(), environment(), &flags.keys)
 }
 
-/// Lines on standard error with level and nothing else: what collects them adds the time, and the
-/// clock of a device that just booted is wrong anyway.
+/// Lines on standard error: level and text, with the time in front unless the journal adds it.
 fn start_log(settled: &Settled) {
+    let timed = env::var_os("JOURNAL_STREAM").is_none();
     env_logger::Builder::new()
         .filter_level(settled.log_level.value)
         // The HTTP client tells of every call at debug level.
         .filter_module("ureq", LevelFilter::Warn)
         .filter_module("ureq_proto", LevelFilter::Warn)
-        .format(|out, record| {
+        .format(move |out, record| {
+            if timed {
+                write!(out, "{} ", table::utc(clock::wall_ms()))?;
+            }
             writeln!(out, "{:<5} {}", record.level().as_str().to_lowercase(), record.args())
         })
         .init();

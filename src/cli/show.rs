@@ -64,7 +64,11 @@ fn info(one: &Workload) -> String {
     if let Some(pull) = one.pull_progress {
         parts.push(reach::progress(pull));
     }
-    if let Some(failed) = &one.failed_update {
+    // The agent's line names a failed update where the version before it runs; where something else
+    // is the matter, the update is named beside it.
+    if let Some(failed) = &one.failed_update
+        && !one.state_info.contains(&failed.cause)
+    {
         parts.push(format!("generation {} failed: {}", failed.generation, failed.cause));
     }
     parts.join("; ")

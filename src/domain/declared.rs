@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::names::Key;
 use super::time::Span;
+use crate::limits;
 
 /// One workload as its owner declared it, defaults filled in.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -181,7 +182,50 @@ pub struct Log {
     pub max_files: u32,
 }
 
+impl Default for Restart {
+    fn default() -> Self {
+        Self {
+            policy: RestartPolicy::Always,
+            delay: Span(limits::RESTART_DELAY_MS),
+            max_delay: Span(limits::RESTART_MAX_DELAY_MS),
+        }
+    }
+}
+
+impl Default for Stop {
+    fn default() -> Self {
+        Self { signal: None, grace: Span(limits::STOP_GRACE_MS) }
+    }
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        let (max_size_bytes, max_files) = (limits::LOG_FILE_BYTES, limits::LOG_FILES_KEPT);
+        Self { driver: String::new(), max_size_bytes, max_files }
+    }
+}
+
 impl Spec {
+    /// What a manifest that names nothing but the image asks for.
+    pub fn new(image: impl Into<String>) -> Self {
+        Self {
+            image: image.into(),
+            pull: Pull::Missing,
+            entrypoint: None,
+            command: None,
+            working_dir: None,
+            user: None,
+            env: BTreeMap::new(),
+            ports: Vec::new(),
+            mounts: Vec::new(),
+            network: Network::Bridge,
+            restart: Restart::default(),
+            stop: Stop::default(),
+            resources: Resources::default(),
+            log: Log::default(),
+        }
+    }
+
     /// Host paths that must exist before a start.
     pub fn host_paths(&self) -> impl Iterator<Item = (&str, bool)> {
         self.mounts.iter().filter_map(|m| match &m.source {

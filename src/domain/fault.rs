@@ -69,9 +69,30 @@ impl fmt::Display for Fault {
         if self.object.is_empty() {
             write!(f, "{}: {}", self.call, self.message)
         } else {
-            write!(f, "{} {}: {}", self.call, self.object, self.message)
+            write!(f, "{} {}: {}", self.call, short(&self.object), self.message)
         }
     }
 }
 
 impl std::error::Error for Fault {}
+
+/// A container id as people know it, the first 12 digits; anything else as it is.
+fn short(object: &str) -> &str {
+    let is_id = object.len() == 64 && object.bytes().all(|b| b.is_ascii_hexdigit());
+    if is_id { &object[..12] } else { object }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_are_told_short_and_names_whole() {
+        let told = |object: &str| {
+            Fault::new(FaultKind::Trouble, "start container", object, "no").to_string()
+        };
+        assert_eq!(told(&"ab".repeat(32)), "start container abababababab: no");
+        assert_eq!(told(&"xy".repeat(32)), format!("start container {}: no", "xy".repeat(32)));
+        assert_eq!(told("bargee-web-1"), "start container bargee-web-1: no");
+    }
+}

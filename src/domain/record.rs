@@ -91,6 +91,39 @@ pub struct Record {
     pub boot: Option<BootId>,
 }
 
+impl Record {
+    /// The row of a workload that was just accepted: generation 1, wanted running, nothing made.
+    pub fn new(uid: Uid, source: Source, declared: Arc<Declared>, created_at_ms: u64) -> Self {
+        Self {
+            uid,
+            source,
+            declared,
+            generation: 1,
+            observed_generation: 0,
+            desired: Desired::Running,
+            created_at_ms,
+            current: None,
+            next: None,
+            discards: Vec::new(),
+            failed_update: None,
+            own_stop: None,
+            last_exit: None,
+            owed_start: OwedStart::Uncounted,
+            restarts_asked: 0,
+            restarts_done: 0,
+            restart_count: 0,
+            failure_count: 0,
+            streak: 0,
+            refusals: 0,
+            wait: None,
+            error_message: String::new(),
+            last_error: String::new(),
+            last_error_at_ms: 0,
+            boot: None,
+        }
+    }
+}
+
 /// One container made, or to be made, for a workload. The name is reserved before the create.
 #[derive(Clone, PartialEq, Debug)]
 pub struct Instance {

@@ -6,29 +6,15 @@ use std::sync::Arc;
 use super::across::Apply;
 use super::quantity::{self, CPUS, SIZE, SPAN};
 use super::{choice, env, ports, render, shape, signal, volumes, words};
-use crate::domain::declared::{
-    Declared, Log, Network, Port, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
-};
+use crate::domain::declared::{Declared, Log, Network, Port, Pull, Resources, Restart, Spec, Stop};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
-use crate::limits::{RESTART_DELAY_MIN_MS, RESTART_DELAY_MS, RESTART_MAX_DELAY_MS, STOP_GRACE_MS};
+use crate::limits::RESTART_DELAY_MIN_MS;
 use crate::yaml::field::{Field, Members};
 use crate::yaml::{Flaws, Node, shown};
 
 const API_VERSION: &str = "bargee/v1";
 const KIND: &str = "Workload";
-
-const DEFAULT_RESTART: Restart = Restart {
-    policy: RestartPolicy::Always,
-    delay: Span(RESTART_DELAY_MS),
-    max_delay: Span(RESTART_MAX_DELAY_MS),
-};
-
-const DEFAULT_STOP: Stop = Stop { signal: None, grace: Span(STOP_GRACE_MS) };
-
-fn default_log() -> Log {
-    Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 }
-}
 
 /// The workload of a document; `None` when a flaw was recorded.
 pub fn document(node: &Node, apply: &mut Apply<'_>) -> Option<Declared> {
@@ -107,10 +93,10 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
     let user = members.optional("user", flaws, words::user);
     let env = members.or("env", BTreeMap::new(), flaws, env::env);
     let mounts = members.or("volumes", Vec::new(), flaws, volumes::mounts);
-    let restart = members.or("restart", DEFAULT_RESTART, flaws, restart);
-    let stop = members.or("stop", DEFAULT_STOP, flaws, stop);
+    let restart = members.or("restart", Restart::default(), flaws, restart);
+    let stop = members.or("stop", Stop::default(), flaws, stop);
     let resources = members.or("resources", Resources::default(), flaws, resources);
-    let log = members.or("log", default_log(), flaws, log);
+    let log = members.or("log", Log::default(), flaws, log);
     let (network, ports) = network_and_ports(&members, apply);
     Some(Spec {
         image: image?,
@@ -147,11 +133,12 @@ fn network_and_ports(
 
 fn restart(field: &Field<'_>, flaws: &mut Flaws) -> Option<Restart> {
     let members = field.members(&shape::RESTART, flaws)?;
-    let policy = members.or("policy", DEFAULT_RESTART.policy, flaws, |f, flaws| {
+    let default = Restart::default();
+    let policy = members.or("policy", default.policy, flaws, |f, flaws| {
         choice::choice(choice::RESTART_POLICY, f, flaws)
     });
-    let delay = members.or("delay", DEFAULT_RESTART.delay, flaws, delay);
-    let max_delay = members.or("maxDelay", DEFAULT_RESTART.max_delay, flaws, span);
+    let delay = members.or("delay", default.delay, flaws, delay);
+    let max_delay = members.or("maxDelay", default.max_delay, flaws, span);
     let restart = Restart { policy: policy?, delay: delay?, max_delay: max_delay? };
     if restart.delay > restart.max_delay {
         let (delay, max_delay) = (restart.delay, restart.max_delay);
@@ -180,7 +167,7 @@ fn stop(field: &Field<'_>, flaws: &mut Flaws) -> Option<Stop> {
     let members = field.members(&shape::STOP, flaws)?;
     let signal = members
         .optional("signal", flaws, |f, flaws| f.parse(signal::SIGNAL, flaws, signal::signal));
-    let grace = members.or("grace", DEFAULT_STOP.grace, flaws, span);
+    let grace = members.or("grace", Stop::default().grace, flaws, span);
     Some(Stop { signal: signal?, grace: grace? })
 }
 
@@ -197,7 +184,7 @@ fn size(field: &Field<'_>, flaws: &mut Flaws) -> Option<u64> {
 
 fn log(field: &Field<'_>, flaws: &mut Flaws) -> Option<Log> {
     let members = field.members(&shape::LOG, flaws)?;
-    let default = default_log();
+    let default = Log::default();
     let driver = members.or("driver", default.driver, flaws, choice::log_driver);
     let max_size = members.or("maxSize", default.max_size_bytes, flaws, size);
     let max_files = members.or("maxFiles", default.max_files, flaws, |f, flaws| {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 
 use crate::domain::effect::{Commit, Write};
 use crate::domain::names::{Source, Uid};
-use crate::domain::record::{Desired, OwedStart, Record};
+use crate::domain::record::{Desired, Record};
 use crate::limits::STORE_MIRROR_BYTES;
 use crate::os::atomic_file;
 
@@ -69,33 +69,9 @@ impl Entry {
     /// # Errors
     /// The manifest is not accepted any more.
     pub fn record(&self, uid: &Uid, parse: Parse<'_>) -> Result<Record, String> {
-        Ok(Record {
-            uid: uid.clone(),
-            source: self.source,
-            declared: rows::declared(rows::embedded(&self.manifest)?, parse)?,
-            generation: self.generation,
-            observed_generation: 0,
-            desired: self.desired,
-            created_at_ms: self.created_at_ms,
-            current: None,
-            next: None,
-            discards: Vec::new(),
-            failed_update: None,
-            own_stop: None,
-            last_exit: None,
-            owed_start: OwedStart::Uncounted,
-            restarts_asked: 0,
-            restarts_done: 0,
-            restart_count: 0,
-            failure_count: 0,
-            streak: 0,
-            refusals: 0,
-            wait: None,
-            error_message: String::new(),
-            last_error: String::new(),
-            last_error_at_ms: 0,
-            boot: None,
-        })
+        let declared = rows::declared(rows::embedded(&self.manifest)?, parse)?;
+        let record = Record::new(uid.clone(), self.source, declared, self.created_at_ms);
+        Ok(Record { generation: self.generation, desired: self.desired, ..record })
     }
 }
 

@@ -9,16 +9,14 @@ use std::time::Duration;
 
 use bargee::api::backend::{AskError, Backend, Identity, ManifestFile, Usage};
 use bargee::api::{self, Server};
-use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
-};
+use bargee::domain::declared::{Declared, Spec};
 use bargee::domain::effect::Applied;
 use bargee::domain::event::Verb;
 use bargee::domain::fault::Fault;
 use bargee::domain::names::{ContainerId, Key, Label, Source, Uid};
 use bargee::domain::observed::EngineInfo;
 use bargee::domain::record::Desired;
-use bargee::domain::time::{Now, Span, Tick};
+use bargee::domain::time::{Now, Tick};
 use bargee::domain::view::{
     RuntimeState, State, Status, Task, TaskId, TaskState, Transition, View,
 };
@@ -257,7 +255,7 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         declared: Arc::new(Declared {
             key,
             labels: BTreeMap::new(),
-            spec: spec(),
+            spec: Spec::new("nginx:1.27"),
             manifest: manifest.into(),
         }),
         source: Source::Local,
@@ -285,29 +283,6 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         restart_count: 0,
         failure_count: 0,
         failed_update: None,
-    }
-}
-
-fn spec() -> Spec {
-    Spec {
-        image: "nginx:1.27".into(),
-        pull: Pull::Missing,
-        entrypoint: None,
-        command: None,
-        working_dir: None,
-        user: None,
-        env: BTreeMap::new(),
-        ports: Vec::new(),
-        mounts: Vec::new(),
-        network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-        },
-        stop: Stop { signal: None, grace: Span::seconds(10) },
-        resources: Resources::default(),
-        log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
     }
 }
 

@@ -67,7 +67,7 @@ impl Machine {
             let key = declared.key.clone();
             let known = self.by_key.get(&key).and_then(|uid| self.workloads.get(uid));
             let Some(w) = known else {
-                let record = new_record(fresh, apply.source, declared, self.now.wall_ms);
+                let record = Record::new(fresh, apply.source, declared, self.now.wall_ms);
                 let uid = record.uid.clone();
                 applied.push(Applied { key, uid, generation: 1, change: Change::Created });
                 changes.push(PendingChange::Insert(Box::new(record)));
@@ -292,39 +292,4 @@ fn fresh_tries(record: &mut Record) {
     record.streak = 0;
     record.refusals = 0;
     record.failure_count = 0;
-}
-
-fn new_record(
-    uid: Uid,
-    source: crate::domain::names::Source,
-    declared: Arc<Declared>,
-    created_at_ms: u64,
-) -> Record {
-    Record {
-        uid,
-        source,
-        declared,
-        generation: 1,
-        observed_generation: 0,
-        desired: Desired::Running,
-        created_at_ms,
-        current: None,
-        next: None,
-        discards: Vec::new(),
-        failed_update: None,
-        own_stop: None,
-        last_exit: None,
-        owed_start: OwedStart::Uncounted,
-        restarts_asked: 0,
-        restarts_done: 0,
-        restart_count: 0,
-        failure_count: 0,
-        streak: 0,
-        refusals: 0,
-        wait: None,
-        error_message: String::new(),
-        last_error: String::new(),
-        last_error_at_ms: 0,
-        boot: None,
-    }
 }

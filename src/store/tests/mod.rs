@@ -10,15 +10,13 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::error::StoreError;
 use super::mirror::Entry;
 use super::{Opened, Store};
-use crate::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
-};
+use crate::domain::declared::{Declared, Spec};
 use crate::domain::effect::{Commit, CommitId, Write};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
     BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
 };
-use crate::domain::time::{Span, Tick};
+use crate::domain::time::Tick;
 
 mod commit;
 
@@ -105,32 +103,9 @@ fn parse(text: &str) -> Result<Declared, String> {
     Ok(Declared {
         key: Key { application: label("application")?, name: label("name")? },
         labels: BTreeMap::new(),
-        spec: spec(field("image")?),
+        spec: Spec::new(field("image")?),
         manifest: text.into(),
     })
-}
-
-fn spec(image: &str) -> Spec {
-    Spec {
-        image: image.to_owned(),
-        pull: Pull::Missing,
-        entrypoint: None,
-        command: None,
-        working_dir: None,
-        user: None,
-        env: BTreeMap::new(),
-        ports: Vec::new(),
-        mounts: Vec::new(),
-        network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-        },
-        stop: Stop { signal: None, grace: Span::seconds(10) },
-        resources: Resources::default(),
-        log: Log { driver: String::new(), max_size_bytes: 1, max_files: 1 },
-    }
 }
 
 fn declared(name: &str, image: &str) -> Arc<Declared> {

@@ -5,9 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Machine, Start};
-use crate::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
-};
+use crate::domain::declared::{Declared, Pull, RestartPolicy, Spec};
 use crate::domain::effect::{Answer, Change, Effect, NewContainer, Op, Step, Write};
 use crate::domain::event::{
     Apply, AskId, ContainerAction, ContainerEvent, Event, Outcome, Request, Verb,
@@ -434,26 +432,7 @@ fn reading(made: &Made) -> Reading {
 
 /// A workload of the default application.
 fn workload(name: &str, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
-    let mut spec = Spec {
-        image: "image:1".to_owned(),
-        pull: Pull::Missing,
-        entrypoint: None,
-        command: None,
-        working_dir: None,
-        user: None,
-        env: BTreeMap::new(),
-        ports: Vec::new(),
-        mounts: Vec::new(),
-        network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-        },
-        stop: Stop { signal: None, grace: Span::seconds(10) },
-        resources: Resources::default(),
-        log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
-    };
+    let mut spec = Spec::new("image:1");
     change(&mut spec);
     let label = |text| Label::parse(text).unwrap();
     Arc::new(Declared {
