@@ -152,7 +152,11 @@ fn passing(reading: &Reading) -> Shown {
             shown(State::FailedUnknown, RuntimeState::Unknown, info)
         }
         other => {
-            let info = format!("the engine reports a state that bargee does not manage: {other:?}");
+            let word = match other {
+                Phase::Unknown(word) => word.clone(),
+                other => format!("{other:?}"),
+            };
+            let info = format!("the engine reports a state that bargee does not manage: {word:?}");
             shown(State::FailedUnknown, RuntimeState::Unknown, info)
         }
     }

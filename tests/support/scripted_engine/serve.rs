@@ -72,7 +72,7 @@ fn bent(
         }
         Bend::Half => {
             let bytes = answer().bytes();
-            let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(0);
+            let head = bytes.windows(4).position(|end| end == b"\r\n\r\n").unwrap_or(0) + 4;
             stream.write_all(&bytes[..head + (bytes.len() - head) / 2])?;
             return Ok(true);
         }
