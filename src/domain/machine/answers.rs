@@ -23,10 +23,7 @@ impl Machine {
         w.touched = order;
         let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
         w.slow = timed_out;
-        if self.slow_step == Some(step) {
-            self.slow_step = None;
-            self.mark_slow();
-        }
+        self.free_slow_place(step);
         self.mark(&uid);
         match result {
             Ok(outcome) => self.on_outcome(&uid, flight.kind, outcome),
@@ -40,8 +37,12 @@ impl Machine {
         self.with(&uid, |w, _| w.take_heard());
     }
 
-    /// The place for workloads with timed-out calls is free again.
-    fn mark_slow(&mut self) {
+    /// The place for workloads with timed-out calls is free again, if `step` held it.
+    pub(super) fn free_slow_place(&mut self, step: StepId) {
+        if self.slow_step != Some(step) {
+            return;
+        }
+        self.slow_step = None;
         let slow: Vec<Uid> =
             self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
         for uid in slow {

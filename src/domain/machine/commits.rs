@@ -53,6 +53,7 @@ impl Machine {
     /// A step whose commit failed was not sent; it is decided again later.
     fn drop_step(&mut self, uid: &Uid, step: StepId) {
         self.steps.remove(&step);
+        self.free_slow_place(step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
         if let Some(w) = self.workloads.get_mut(uid)
             && w.step.as_ref().is_some_and(|flight| flight.step == step)

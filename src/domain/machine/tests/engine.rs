@@ -8,7 +8,7 @@ fn away() -> Fault {
 }
 
 /// The engine dies and takes every container along, as Docker does.
-fn kill_engine(world: &mut World) {
+pub(super) fn kill_engine(world: &mut World) {
     for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
@@ -17,7 +17,7 @@ fn kill_engine(world: &mut World) {
     world.feed(Event::StreamDown(away()));
 }
 
-fn revive_engine(world: &mut World) {
+pub(super) fn revive_engine(world: &mut World) {
     world.engine_gone = false;
     world.feed(Event::StreamUp(EngineInfo::default()));
 }

@@ -25,6 +25,8 @@ mod restart;
 
 mod update;
 
+mod walk;
+
 /// One container of the made-up engine.
 #[derive(Clone, Debug)]
 struct Made {
@@ -38,6 +40,7 @@ struct Made {
 /// The world.
 struct World {
     machine: Machine,
+    boot: String,
     now: u64,
     rows: BTreeMap<Uid, Record>,
     containers: BTreeMap<String, Made>,
@@ -83,20 +86,22 @@ fn start(boot: &str, records: Vec<Record>, whole: bool) -> Start {
 impl World {
     /// A world whose engine is up and was listed once.
     fn new() -> Self {
-        Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, 1_000_000)
+        Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, (1_000_000, 0))
     }
 
     fn with(
         rows: BTreeMap<Uid, Record>,
         containers: BTreeMap<String, Made>,
         boot: &str,
-        now: u64,
+        (now, last): (u64, u64),
     ) -> Self {
         let records = rows.values().cloned().collect();
         let at = Now { tick: Tick(now), wall_ms: now };
-        let (machine, effects) = Machine::new(start(boot, records, true), at);
+        let (machine, effects) =
+            Machine::new(Start { seed: last, ..start(boot, records, true) }, at);
         let mut world = Self {
             machine,
+            boot: boot.to_owned(),
             now,
             rows,
             containers,
@@ -113,7 +118,7 @@ impl World {
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
             logs: Vec::new(),
-            last: 0,
+            last,
         };
         world.take(effects);
         world.feed(Event::StreamUp(EngineInfo::default()));
@@ -122,9 +127,7 @@ impl World {
 
     /// The agent dies and another one starts on what was durable.
     fn restart_agent(self, boot: &str) -> Self {
-        let mut next = Self::with(self.rows, self.containers, boot, self.now);
-        next.last = self.last + 1_000;
-        next
+        Self::with(self.rows, self.containers, boot, (self.now, self.last))
     }
 
     // --- driving -------------------------------------------------------------------------------
@@ -231,7 +234,12 @@ impl World {
         if self.engine_gone {
             return;
         }
-        let result = self.carry_out(&step.op);
+        let late = self.fault("late");
+        let mut result = self.carry_out(&step.op);
+        if let Some(fault) = late {
+            // It was done, and the answer came too late.
+            result = Err(fault);
+        }
         self.events.push_back(Event::StepDone(step.id, result));
     }
 
@@ -250,6 +258,10 @@ impl World {
                 self.calls.push("start".to_owned());
                 if let Some(fault) = self.fault("start") {
                     return Err(fault);
+                }
+                if self.find(id.as_str()).is_none() {
+                    let kind = FaultKind::NoContainer;
+                    return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
                 }
                 self.last += 1;
                 let (now, last) = (self.now, self.last);
@@ -272,11 +284,15 @@ impl World {
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
-                {
-                    self.signal(id);
-                    Ok(())
-                }
-                .map(|()| Outcome::Signalled)
+                let kind = match self.find(id.as_str()).map(|made| &made.phase) {
+                    Some(Phase::Running) => {
+                        self.signal(id);
+                        return Ok(Outcome::Signalled);
+                    }
+                    Some(_) => FaultKind::Conflict,
+                    None => FaultKind::NoContainer,
+                };
+                Err(Fault::new(kind, "signal", id.as_str(), "not running"))
             }
             Op::Remove(name) => {
                 self.calls.push("remove".to_owned());
@@ -318,13 +334,15 @@ impl World {
         if self.missing_images.contains(image) {
             return Err(Fault::new(FaultKind::NoImage, "create", image.clone(), "no such image"));
         }
+        if self.containers.contains_key(new.name.as_str()) {
+            return Err(Fault::new(FaultKind::NameTaken, "create", new.name.as_str(), "in use"));
+        }
         self.last += 1;
         let id = ContainerId::new(format!("id-{}", self.last));
         let tags = Tags::read(|label| new.labels.get(label).map(String::as_str)).unwrap();
         let made =
             Made { id: id.clone(), tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
-        let twin = self.containers.insert(new.name.to_string(), made);
-        assert!(twin.is_none(), "created under a name in use");
+        self.containers.insert(new.name.to_string(), made);
         Ok(Outcome::Created(id))
     }
 
@@ -344,6 +362,20 @@ impl World {
         let ask = AskId(self.last);
         self.feed(Event::Ask(ask, request));
         self.answers.remove(&ask).expect("an answer")
+    }
+
+    /// Asks without minding the answer.
+    fn ask_any(&mut self, request: Request) {
+        self.last += 1;
+        self.feed(Event::Ask(AskId(self.last), request));
+    }
+
+    fn try_apply(&mut self, declared: &Arc<Declared>) {
+        self.last += 1;
+        let uids = vec![Uid::new(format!("uid-{}", self.last))];
+        let declared = vec![declared.clone()];
+        let apply = Apply { source: Source::Local, declared, uids, dry_run: false };
+        self.ask_any(Request::Apply(apply));
     }
 
     fn apply(&mut self, declared: &[&Arc<Declared>]) -> Vec<(u64, Change)> {
