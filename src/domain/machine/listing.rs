@@ -218,8 +218,10 @@ fn compare_slot(
         if *w.seen(slot) == Seen::Absent {
             return false;
         }
+        // Not in the listing is not absent yet: an entry that cannot be read is left out of it. A
+        // look is the engine's word for it.
         w.gap |= gap && slot != Slot::Discard;
-        w.read_absent(slot, context);
+        w.mark_stale(slot);
         return true;
     };
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);

@@ -184,8 +184,34 @@ fn a_start_that_does_not_show_on_the_stream_makes_it_doubtful() {
     assert_eq!(world.count("list"), 2, "polled every 5 s");
     world.feed(Event::StreamUp(EngineInfo::default()));
     world.calls.clear();
+    world.pass(60_000);
+    assert_eq!(world.count("list"), 12, "the new one has told nothing yet");
+    world.stream_silent = false;
+    world.exit("web", 1);
+    world.pass(limits::RESTART_DELAY_MS);
+    world.calls.clear();
     world.pass(120_000);
-    assert_eq!(world.count("list"), 2, "trusted again");
+    assert_eq!(world.count("list"), 2, "trusted again: {:?}", world.calls);
+}
+
+#[test]
+fn a_listing_without_a_container_is_checked_by_a_look() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &workload("db", |_| {})]);
+    world.pass(30_000);
+    let before = world.containers.clone();
+    world.calls.clear();
+    world.short_list = true;
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.calls, ["list", "inspect", "inspect"]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.len(), before.len());
+    // A crash after that is a crash, although the listing came after a lost stream.
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.short_list = false;
+    world.exit("web", 1);
+    assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
 }
 
 #[test]

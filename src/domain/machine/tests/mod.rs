@@ -55,8 +55,12 @@ struct World {
     missing_images: Vec<String>,
     /// The store fails.
     store_fails: bool,
+    /// The store fails, but for declarations.
+    rows_fail: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
+    /// Listings leave every container out.
+    short_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
     /// Calls beginning with one of these words are taken and never answered.
@@ -112,7 +116,9 @@ impl World {
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
             store_fails: false,
+            rows_fail: false,
             stream_silent: false,
+            short_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
             answers: BTreeMap::new(),
@@ -164,7 +170,8 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist(commit) => {
-                    let result = if self.store_fails {
+                    let fails = self.store_fails || (self.rows_fail && !commit.declares);
+                    let result = if fails {
                         Err("disk full".to_owned())
                     } else {
                         commit.writes.iter().for_each(|write| self.write(write));
@@ -172,7 +179,8 @@ impl World {
                     };
                     self.events.push_back(Event::Committed(commit.id, result));
                 }
-                Effect::Run(step) if step.after.is_some() && self.store_fails => {}
+                Effect::Run(step)
+                    if step.after.is_some() && (self.store_fails || self.rows_fail) => {}
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
@@ -190,6 +198,7 @@ impl World {
                     self.calls.push("list".to_owned());
                     let result = match self.fault("list") {
                         Some(fault) => Err(fault),
+                        None if self.short_list => Ok(Vec::new()),
                         None => Ok(self.containers.values().map(listed).collect()),
                     };
                     self.events.push_back(Event::Listing(id, result));
