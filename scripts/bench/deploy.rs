@@ -28,7 +28,8 @@ const NETWORK: &str = "bench-bare";
 /// Prints the figures.
 pub fn measure(report: &mut Report, program: &Path, socket: &Path, rounds: usize) -> Result<()> {
     let engine = docker::engine(socket)?;
-    let agent = Place::new(program, socket)?.start()?;
+    let place = Place::new(program, socket)?;
+    let agent = place.start()?;
     // The first containers of an engine are slower than those that follow.
     bare(&engine)?;
     let (mut ours, mut theirs, mut ratios) = (Vec::new(), Vec::new(), Vec::new());
