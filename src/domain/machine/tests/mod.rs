@@ -217,7 +217,12 @@ impl World {
                 }
                 Effect::Log(_, text) => self.logs.push(text),
                 Effect::ReopenStream => self.calls.push("reopen".to_owned()),
-                Effect::PublishStatus(_) | Effect::DropTask(_) | Effect::Transition(_) => {}
+                Effect::Transition(change) => {
+                    // Who hears of it and asks is shown the state after it.
+                    let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
+                    assert_eq!(shown, change.to, "{}", change.key);
+                }
+                Effect::PublishStatus(_) | Effect::DropTask(_) => {}
             }
         }
     }
