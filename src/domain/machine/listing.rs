@@ -38,9 +38,8 @@ impl Machine {
         if trusted && held && self.conditions.remove("eventStream").is_some() {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
-        let first = !self.engine.listed;
         self.engine.listed = true;
-        let gap = std::mem::take(&mut self.engine.gap) && !first;
+        let gap = std::mem::take(&mut self.engine.gap);
         let mine = self.sort_out(items);
         let uids: Vec<Uid> = self.workloads.keys().cloned().collect();
         for uid in uids {
@@ -219,8 +218,10 @@ fn compare_slot(
         if *w.seen(slot) == Seen::Absent {
             return false;
         }
+        // Not in the listing is not absent yet: an entry that cannot be read is left out of it. A
+        // look is the engine's word for it.
         w.gap |= gap && slot != Slot::Discard;
-        w.read_absent(slot, context);
+        w.mark_stale(slot);
         return true;
     };
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
