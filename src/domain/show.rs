@@ -221,11 +221,11 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         let info = format!("{}; try {}", record.error_message, record.failure_count + 1);
         return Shown { at, ..shown(state, at_rest(w), info) };
     }
-    if record.boot.is_none() {
-        return shown(State::PendingInitial, at_rest(w), "accepted");
-    }
     let Some(exit) = &record.last_exit else {
-        return shown(State::PendingStarting, at_rest(w), "about to start");
+        return match record.boot {
+            None => shown(State::PendingInitial, at_rest(w), "accepted"),
+            Some(_) => shown(State::PendingStarting, at_rest(w), "about to start"),
+        };
     };
     if restart::runs_again(record.declared.spec.restart.policy, exit) {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };

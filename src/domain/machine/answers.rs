@@ -54,9 +54,11 @@ impl Machine {
         match (kind, outcome) {
             (FlightKind::Inspect(slot), Outcome::Found(reading)) => {
                 self.on_found(uid, slot, *reading);
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.with(uid, |w, context| w.read_absent(slot, context));
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
