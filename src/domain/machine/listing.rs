@@ -117,7 +117,7 @@ impl Machine {
         for stray in &w.strays {
             self.by_container.insert(stray.id.clone(), uid.clone());
         }
-        // While the current one is in doubt, nobody knows whether they are its twins or all there is.
+        // While the current one is in doubt, they may be its twins or all there is.
         if !w.strays.is_empty() && !w.must_look(Slot::Current) {
             self.take_strays(uid);
             changed = true;
