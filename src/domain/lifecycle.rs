@@ -80,6 +80,9 @@ pub struct Workload {
     pub wanted_hash: SpecHash,
     /// The record differs from its row.
     pub dirty: bool,
+    /// The record says that the workload has finished: written at once, since after a power cut it
+    /// would run again.
+    pub finished: bool,
     /// A declaration for it is on its way to the store: no step and no write before that ended.
     pub held: bool,
     /// `record.current` as last seen.
@@ -145,6 +148,7 @@ impl Workload {
             wanted_hash: spec_hash(&record.declared),
             record,
             dirty: false,
+            finished: false,
             held: false,
             strays: Vec::new(),
             heard: Vec::new(),

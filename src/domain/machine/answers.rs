@@ -303,7 +303,6 @@ fn just_created(id: ContainerId) -> Reading {
         phase: Phase::Created,
         tags: None,
         started_at_ns: 0,
-        finished_at_ns: 0,
         exit_code: 0,
         oom_killed: false,
         error: String::new(),

@@ -283,7 +283,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         phase: line.phase.clone(),
         tags: Some(line.tags.clone()),
         started_at_ns: run.started_at_ns,
-        finished_at_ns: 0,
         exit_code: 0,
         oom_killed: false,
         error: String::new(),
