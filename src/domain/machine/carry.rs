@@ -131,11 +131,16 @@ impl Machine {
         let boot = self.boot.clone();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(id) = w.instance(slot).and_then(|i| i.container.clone()) else { return };
-        w.record.boot = Some(boot);
-        w.dirty = true;
+        if w.record.boot.as_ref() != Some(&boot) {
+            w.record.boot = Some(boot);
+            w.dirty = true;
+        }
         w.start_shown = false;
+        // The end of its last run is recorded first, so that an agent that comes back does not take
+        // the new run for that one.
+        let durable = w.dirty && w.record.last_exit.is_some();
         let op = Op::Start(id, w.record.declared.clone());
-        self.send(uid, FlightKind::Start(slot), op, false);
+        self.send(uid, FlightKind::Start(slot), op, durable);
     }
 
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.

@@ -233,7 +233,7 @@ fn compare_slot(
             }
             !same
         }
-        (None, true) if slot == Slot::Current && is_of_boot(run.as_ref(), context.boot) => {
+        (None, true) if slot == Slot::Current && is_current(w, context.boot) => {
             // It runs as recorded: believed without a look, so that a restarted agent asks nothing
             // about what did not change.
             if let Some(run) = run {
@@ -249,8 +249,17 @@ fn compare_slot(
     }
 }
 
-fn is_of_boot(run: Option<&Run>, boot: &BootId) -> bool {
-    run.is_some_and(|run| run.since.boot == *boot)
+/// The recorded run is of this boot, and nobody saw it end.
+fn is_current(w: &Workload, boot: &BootId) -> bool {
+    let Some(current) = &w.record.current else { return false };
+    let Some(run) = current.run.as_ref().filter(|run| run.since.boot == *boot) else {
+        return false;
+    };
+    let ended = w.record.last_exit.as_ref();
+    !ended.is_some_and(|exit| {
+        current.container.as_ref() == Some(&exit.container)
+            && exit.started_at_ns == run.started_at_ns
+    })
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {

@@ -54,6 +54,21 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
 }
 
 #[test]
+fn a_restart_right_before_the_agent_died_is_read_and_counted() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(31_000);
+    world.exit("web", 1);
+    assert_eq!(world.count("start"), 2);
+    let world = world.restart_agent(BOOT);
+    let view = world.view("web");
+    let made = world.containers.values().next().unwrap();
+    assert_eq!(view.started_at_ms, made.started_at_ns / 1_000_000);
+    assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
+    assert_eq!(view.last_error, "exitCode=1 oomKilled=false");
+}
+
+#[test]
 fn an_engine_restart_is_an_interruption_for_every_policy() {
     let mut world = World::new();
     world.apply(&[
