@@ -330,6 +330,10 @@ impl Workload {
         if phase == Phase::Running {
             self.gap = false;
         }
+        if slot == Slot::Current && phase == Phase::Running {
+            // It did not end while the stream was lost, so its next exit is a later one.
+            self.gap = false;
+        }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }

@@ -14,6 +14,7 @@ pub mod engine;
 pub mod manifest;
 pub mod proxy;
 pub mod registry;
+pub mod scripted_engine;
 
 /// Nothing that a test waits for takes this long, not even under an emulator on a busy machine;
 /// what does is not coming.

@@ -218,8 +218,10 @@ fn compare_slot(
         if *w.seen(slot) == Seen::Absent {
             return false;
         }
+        // Not in the listing is not absent yet: an entry that cannot be read is left out of it. A
+        // look is the engine's word for it.
         w.gap |= gap && slot != Slot::Discard;
-        w.read_absent(slot, context);
+        w.mark_stale(slot);
         return true;
     };
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
@@ -233,7 +235,7 @@ fn compare_slot(
             }
             !same
         }
-        (None, true) if slot == Slot::Current && is_current(w, context.boot) => {
+        (None, true) if slot == Slot::Current && is_recorded(run.as_ref(), context.boot) => {
             // It runs as recorded: believed without a look, so that a restarted agent asks nothing
             // about what did not change.
             if let Some(run) = run {
@@ -249,17 +251,10 @@ fn compare_slot(
     }
 }
 
-/// The recorded run is of this boot, and nobody saw it end.
-fn is_current(w: &Workload, boot: &BootId) -> bool {
-    let Some(current) = &w.record.current else { return false };
-    let Some(run) = current.run.as_ref().filter(|run| run.since.boot == *boot) else {
-        return false;
-    };
-    let ended = w.record.last_exit.as_ref();
-    !ended.is_some_and(|exit| {
-        current.container.as_ref() == Some(&exit.container)
-            && exit.started_at_ns == run.started_at_ns
-    })
+/// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
+/// is another one, of which nothing is known.
+fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
+    run.is_some_and(|run| run.since.boot == *boot && run.pid != 0)
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {

@@ -14,7 +14,6 @@ impl Machine {
     pub(super) fn on_stream_up(&mut self, info: EngineInfo) {
         self.engine.stream_up = true;
         self.engine.stream_since = self.now.tick;
-        self.engine.stream_doubted = false;
         self.engine.info = info;
         // What happened before the stream was open shows in a listing only.
         self.engine.next_list = Some(self.now.tick);
@@ -80,6 +79,10 @@ impl Machine {
     // --- container events ----------------------------------------------------------------------
 
     pub(super) fn on_container(&mut self, event: &ContainerEvent) {
+        if std::mem::take(&mut self.engine.stream_doubted) {
+            // It tells something again. What it did not tell shows in one more listing.
+            self.engine.next_list = Some(self.now.tick);
+        }
         let known = self.by_container.get(&event.id).or_else(|| {
             // A container whose create is not answered yet.
             self.workloads.contains_key(&event.uid).then_some(&event.uid)

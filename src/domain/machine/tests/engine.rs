@@ -56,16 +56,34 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
 #[test]
 fn a_restart_right_before_the_agent_died_is_read_and_counted() {
     let mut world = World::new();
-    world.apply(&[&workload("web", |_| {})]);
+    world.apply(&[&workload("web", |_| {}), &workload("other", |_| {})]);
     world.pass(31_000);
+    // What is seen of the one is written at once, and what is seen next is written later.
+    world.exit("other", 1);
     world.exit("web", 1);
-    assert_eq!(world.count("start"), 2);
+    assert_eq!(world.count("start"), 4);
     let world = world.restart_agent(BOOT);
     let view = world.view("web");
-    let made = world.containers.values().next().unwrap();
+    let made = world.find(world.container("web").as_str()).unwrap();
     assert_eq!(view.started_at_ms, made.started_at_ns / 1_000_000);
     assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
     assert_eq!(view.last_error, "exitCode=1 oomKilled=false");
+}
+
+#[test]
+fn a_restarted_agent_does_not_take_a_new_run_for_the_recorded_one() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.verb("web", Verb::Stop);
+    world.pass(6_000);
+    // The agent dies before it has written what it saw of the start.
+    world.verb("web", Verb::Start);
+    assert_eq!(world.row("web").current.as_ref().unwrap().run.as_ref().unwrap().pid, 0);
+    let world = world.restart_agent(BOOT);
+    assert_eq!(world.calls, ["list", "inspect"]);
+    let started_at_ns = world.find(world.container("web").as_str()).unwrap().started_at_ns;
+    assert_eq!(world.view("web").started_at_ms, started_at_ns / 1_000_000);
+    assert_eq!(world.view("web").restart_count, 0);
 }
 
 #[test]
@@ -183,8 +201,34 @@ fn a_start_that_does_not_show_on_the_stream_makes_it_doubtful() {
     assert_eq!(world.count("list"), 2, "polled every 5 s");
     world.feed(Event::StreamUp(EngineInfo::default()));
     world.calls.clear();
+    world.pass(60_000);
+    assert_eq!(world.count("list"), 12, "the new one has told nothing yet");
+    world.stream_silent = false;
+    world.exit("web", 1);
+    world.pass(limits::RESTART_DELAY_MS);
+    world.calls.clear();
     world.pass(120_000);
-    assert_eq!(world.count("list"), 2, "trusted again");
+    assert_eq!(world.count("list"), 2, "trusted again: {:?}", world.calls);
+}
+
+#[test]
+fn a_listing_without_a_container_is_checked_by_a_look() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &workload("db", |_| {})]);
+    world.pass(30_000);
+    let before = world.containers.clone();
+    world.calls.clear();
+    world.short_list = true;
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.calls, ["list", "inspect", "inspect"]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.len(), before.len());
+    // A crash after that is a crash, although the listing came after a lost stream.
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.short_list = false;
+    world.exit("web", 1);
+    assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
 }
 
 #[test]
