@@ -1,5 +1,6 @@
 //! `bargee start`, `stop`, `restart`, `kill` and `rm`: what changes one workload at a time.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -20,9 +21,13 @@ struct Begun {
     name: String,
     task: u64,
     revision: u64,
+    #[serde(skip)]
+    at_ms: u64,
 }
 
-/// Asks for all, then waits for all. Each failure is told; the first one is the exit code.
+/// Asks for all and waits for all; each failure is told, and the first one is the exit code. Only so
+/// many are under way at a time: the agent takes no more tasks than it has room for, and does not
+/// remember for ever how each one ended.
 ///
 /// # Errors
 /// The first failure.
@@ -32,41 +37,94 @@ pub fn change(
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut first = None;
-    let mut begun = Vec::new();
+    let mut ends = Ends { client, format, done: Vec::new(), first: None };
+    let mut begun = VecDeque::new();
     for name in &change.names {
-        match begin(client, &change.verb, name) {
-            Ok(accepted) => begun.push(Begun {
-                name: name.clone(),
-                task: accepted.task,
-                revision: accepted.revision,
-            }),
-            Err(error) => tell(error.into(), &mut first, console)?,
+        if change.wait && begun.len() >= limits::TASKS_ASKED {
+            ends.wait_for_oldest(&mut begun, console)?;
+        }
+        loop {
+            match begin(client, &change.verb, name, console) {
+                Ok(one) => begun.push_back(one),
+                Err(error) if change.wait && is_busy(&error) && !begun.is_empty() => {
+                    ends.wait_for_oldest(&mut begun, console)?;
+                    continue;
+                }
+                Err(error) => ends.tell(error.into(), console)?,
+            }
+            break;
         }
     }
-    if change.wait {
-        wait_all(client, &begun, format, &mut first, console)?;
-    } else {
-        accepted(&change.verb, begun, format, console)?;
+    if !change.wait {
+        accepted(&change.verb, begun.into(), format, console)?;
+        return ends.outcome();
     }
-    first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
+    while !begun.is_empty() {
+        ends.wait_for_oldest(&mut begun, console)?;
+    }
+    if format != Format::Table {
+        console.data(format, &List { items: std::mem::take(&mut ends.done) })?;
+    }
+    ends.outcome()
 }
 
-fn tell(failure: Failure, first: &mut Option<Exit>, console: &mut Console) -> Result<(), Failure> {
-    failure.tell(console.err)?;
-    first.get_or_insert(failure.exit);
-    Ok(())
+fn is_busy(error: &CallError) -> bool {
+    matches!(error, CallError::Refused(429, _))
 }
 
-fn begin(client: &Client, verb: &Verb, name: &str) -> Result<Accepted, CallError> {
+/// How the tasks ended.
+struct Ends<'a> {
+    client: &'a Client,
+    format: Format,
+    done: Vec<Task>,
+    first: Option<Exit>,
+}
+
+impl Ends<'_> {
+    /// Waits for the task that was begun first, and tells what came of it.
+    fn wait_for_oldest(
+        &mut self,
+        begun: &mut VecDeque<Begun>,
+        console: &mut Console,
+    ) -> Result<(), Failure> {
+        let Some(one) = begun.pop_front() else { return Ok(()) };
+        match wait(self.client, &one, console) {
+            Ok(task) if self.format == Format::Table => {
+                writeln!(console.out, "{} {}", task.key, past(&task.verb))?;
+                console.out.flush()?;
+            }
+            Ok(task) => self.done.push(task),
+            Err(failure) => self.tell(failure, console)?,
+        }
+        Ok(())
+    }
+
+    fn tell(&mut self, failure: Failure, console: &mut Console) -> Result<(), Failure> {
+        failure.tell(console.err)?;
+        self.first.get_or_insert(failure.exit);
+        Ok(())
+    }
+
+    fn outcome(self) -> Result<(), Failure> {
+        self.first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
+    }
+}
+
+fn begin(client: &Client, verb: &Verb, name: &str, console: &Console) -> Result<Begun, CallError> {
     let path = format!("/v1/ms/{}", encode(name));
-    match verb {
-        Verb::Remove => client.delete(&path),
+    let accepted: Accepted = match verb {
+        Verb::Remove => client.delete(&path)?,
         Verb::Kill(Some(signal)) => {
-            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")
+            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")?
         }
-        verb => client.post(&format!("{path}/{}", word(verb)), b""),
-    }
+        verb => client.post(&format!("{path}/{}", word(verb)), b"")?,
+    };
+    Ok(Begun {
+        name: name.to_owned(),
+        task: accepted.task,
+        revision: accepted.revision,
+        at_ms: console.time.now_ms(),
+    })
 }
 
 fn word(verb: &Verb) -> &'static str {
@@ -95,31 +153,6 @@ fn accepted(
     Ok(console.out.flush()?)
 }
 
-fn wait_all(
-    client: &Client,
-    begun: &[Begun],
-    format: Format,
-    first: &mut Option<Exit>,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let mut done = Vec::new();
-    let begin = console.time.now_ms();
-    for one in begun {
-        match wait(client, one, begin, console) {
-            Ok(task) if format == Format::Table => {
-                writeln!(console.out, "{} {}", task.key, past(&task.verb))?;
-                console.out.flush()?;
-            }
-            Ok(task) => done.push(task),
-            Err(failure) => tell(failure, first, console)?,
-        }
-    }
-    if format == Format::Table {
-        return Ok(());
-    }
-    console.data(format, &List { items: done })
-}
-
 fn past(verb: &str) -> &str {
     match verb {
         "start" => "started",
@@ -131,9 +164,9 @@ fn past(verb: &str) -> &str {
     }
 }
 
-/// Waits until the task of `one` is settled. All tasks run side by side, so they share the time
-/// that began at `begin`.
-fn wait(client: &Client, one: &Begun, begin: u64, console: &Console) -> Result<Task, Failure> {
+/// Waits until the task of `one` is settled. Tasks run side by side, so the time of each began when
+/// it was accepted.
+fn wait(client: &Client, one: &Begun, console: &Console) -> Result<Task, Failure> {
     let mut pause_ms = limits::TASK_POLL_FIRST_MS;
     loop {
         let task: Task = match client.get(&format!("/v1/tasks/{}", one.task)) {
@@ -147,7 +180,7 @@ fn wait(client: &Client, one: &Begun, begin: u64, console: &Console) -> Result<T
             "superseded" => return Err(superseded(&task)),
             _ => {}
         }
-        if console.time.now_ms().saturating_sub(begin) >= limits::TASK_WAIT_MS {
+        if console.time.now_ms().saturating_sub(one.at_ms) >= limits::TASK_WAIT_MS {
             return Err(late(&task));
         }
         console.time.pause(Duration::from_millis(pause_ms));

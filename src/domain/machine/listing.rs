@@ -129,7 +129,7 @@ impl Machine {
     }
 
     /// Containers of a workload that its record does not know: the best stands for the workload if
-    /// nothing else does (a rebuilt store), the rest are twins and go.
+    /// nothing else does (a rebuilt store) or what should is not there, the rest are twins and go.
     fn take_strays(&mut self, uid: &Uid, lines: &[Listed]) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let mut strays: Vec<&Listed> = lines.iter().filter(|l| !is_known(w, l)).collect();
@@ -137,6 +137,15 @@ impl Machine {
             let matches = line.tags.spec_hash == w.wanted_hash;
             (matches, line.phase == Phase::Running, line.tags.generation)
         });
+        let runs = |line: &Listed| {
+            line.tags.spec_hash == w.wanted_hash && line.phase == Phase::Running
+        };
+        let succeeded = strays.last().is_some_and(|best| runs(best))
+            && w.record.current.as_ref().is_some_and(|c| !lines.iter().any(|l| is_line_of(l, c)));
+        if succeeded && w.record.next.is_none() {
+            // Made while the store could not write, after the one it knows had vanished.
+            w.discard_slot(Slot::Current);
+        }
         let free = w.record.current.is_none() && w.record.next.is_none();
         if free
             && w.record.desired != Desired::Deleted
