@@ -32,7 +32,8 @@ impl Disk {
 
     /// Leaves no byte free.
     fn fill(&self) {
-        let mut file = OpenOptions::new().create(true).append(true).open(self.0.join("fill")).unwrap();
+        let mut file =
+            OpenOptions::new().create(true).append(true).open(self.0.join("fill")).unwrap();
         for size in [4_096, 1] {
             while file.write_all(&vec![b'x'; size]).is_ok() {}
         }
@@ -54,7 +55,8 @@ impl Drop for Disk {
 fn large(name: &str) -> String {
     let value = "x".repeat(1_000);
     let labels: String = (0..400).map(|number| format!("l{number}: {value}, ")).collect();
-    service(name).replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, labels: {{{labels}}}}}"))
+    service(name)
+        .replace(&format!("{{name: {name}}}"), &format!("{{name: {name}, labels: {{{labels}}}}}"))
 }
 
 #[test]

@@ -75,8 +75,7 @@ fn what_is_wrong_is_told_with_its_place_and_nothing_is_applied() {
         // A good manifest beside a wrong one is not applied either.
         let beside = device.path("a.yaml");
         File::create(&beside).unwrap().write_all(service("beside").as_bytes()).unwrap();
-        let words =
-            ["deploy", "-f", beside.to_str().unwrap(), "-f", file.to_str().unwrap()];
+        let words = ["deploy", "-f", beside.to_str().unwrap(), "-f", file.to_str().unwrap()];
         let said = device.cli(&words);
         assert_eq!(said.code, 1, "{what}: {}{}", said.out, said.err);
         assert!(said.err.contains("nothing was applied"), "{what}: {}", said.err);

@@ -116,9 +116,7 @@ fn a_create_that_the_agent_did_not_live_to_see_makes_one_container() {
     let mut device = Device::started();
     device.engine.bend(Route::Create, Bend::Late(Duration::from_secs(60)));
     device.deploy(&service("web"));
-    until("the container to be made", || {
-        (device.engine.containers().len() == 1).then_some(())
-    });
+    until("the container to be made", || (device.engine.containers().len() == 1).then_some(()));
     device.kill9();
     device.engine.straighten();
     device.start();

@@ -58,7 +58,9 @@ fn a_start_that_never_shows_makes_the_agent_poll_and_reopen() {
     device.deploy(&service("web"));
     device.until_running(&["web"]);
     until("the stream to be doubted", || device.condition("eventStream"));
-    until("the stream to be opened again", || (device.engine.count(Route::Events) > 0).then_some(()));
+    until("the stream to be opened again", || {
+        (device.engine.count(Route::Events) > 0).then_some(())
+    });
     // The new stream tells nothing either: exits are found by polling, each time.
     for round in 1..=2 {
         let before = device.container("web");

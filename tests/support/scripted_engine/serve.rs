@@ -46,9 +46,8 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
             None if route == Route::Events => return events(&mut stream, &request, shared),
             None => stream.write_all(&answer(route, &object, &request, shared).bytes())?,
             Some(bend) => {
-                let end = bent(&bend, &mut stream, shared, &|| {
-                    answer(route, &object, &request, shared)
-                })?;
+                let end =
+                    bent(&bend, &mut stream, shared, &|| answer(route, &object, &request, shared))?;
                 if end {
                     return Ok(());
                 }
