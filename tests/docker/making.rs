@@ -111,7 +111,7 @@ fn named_volumes_stay_and_host_paths_are_waited_for() {
         "cat /disk/file; echo again >>/data/file; cat /data/file; touch /disk/x || echo refused";
     let job = Manifest::shell("job", line).application("mounts").restart("never");
     let job = job.with("volumes", mounts);
-    agent.deploy(&[job.clone()]);
+    agent.deploy(std::slice::from_ref(&job));
     let waiting = agent.until_state("job", "Pending(WaitingToStart)");
     assert!(waiting.state_info.contains(disk.to_str().unwrap()), "{}", waiting.state_info);
     // Not counted as a failure of the workload, and not made up.
