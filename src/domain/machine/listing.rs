@@ -137,9 +137,8 @@ impl Machine {
             let matches = line.tags.spec_hash == w.wanted_hash;
             (matches, line.phase == Phase::Running, line.tags.generation)
         });
-        let runs = |line: &Listed| {
-            line.tags.spec_hash == w.wanted_hash && line.phase == Phase::Running
-        };
+        let runs =
+            |line: &Listed| line.tags.spec_hash == w.wanted_hash && line.phase == Phase::Running;
         let succeeded = strays.last().is_some_and(|best| runs(best))
             && w.record.current.as_ref().is_some_and(|c| !lines.iter().any(|l| is_line_of(l, c)));
         if succeeded && w.record.next.is_none() {
