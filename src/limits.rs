@@ -98,8 +98,6 @@ pub const DEPLOY_SETTLED_MS: u64 = 5_000;
 pub const TASK_POLL_FIRST_MS: u64 = 20;
 /// Longest time between two looks after a task.
 pub const TASK_POLL_MS: u64 = 300;
-/// Tasks that one command has under way at a time; others need places, too.
-pub const TASKS_ASKED: usize = TASK_QUEUE / 2;
 /// A verb waits this long for its task.
 pub const TASK_WAIT_MS: u64 = 120_000;
 
@@ -200,7 +198,6 @@ const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
 const _: () = assert!(FINISH_MS < STOP_MS);
-const _: () = assert!(TASKS_ASKED < TASK_QUEUE && TASKS_ASKED < TASKS_KEPT);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
 const _: () = assert!(API_STOP_MS < STOP_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");

@@ -21,13 +21,25 @@ struct Begun {
     name: String,
     task: u64,
     revision: u64,
+    /// When, by the client's clock.
     #[serde(skip)]
     at_ms: u64,
 }
 
-/// Asks for all and waits for all; each failure is told, and the first one is the exit code. Only so
-/// many are under way at a time: the agent takes no more tasks than it has room for, and does not
-/// remember for ever how each one ended.
+/// One command on its way through its workloads.
+struct Round<'a> {
+    client: &'a Client,
+    change: &'a Change,
+    format: Format,
+    /// Accepted, and not settled as far as is known. The oldest comes first.
+    open: VecDeque<Begun>,
+    /// Settled tasks that are still to be told.
+    done: Vec<Task>,
+    /// The first failure.
+    first: Option<Exit>,
+}
+
+/// Asks for all, then waits for all. Each failure is told; the first one is the exit code.
 ///
 /// # Errors
 /// The first failure.
@@ -37,66 +49,66 @@ pub fn change(
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut ends = Ends { client, format, done: Vec::new(), first: None };
-    let mut begun = VecDeque::new();
+    let (open, done) = (VecDeque::new(), Vec::new());
+    let mut round = Round { client, change, format, open, done, first: None };
     for name in &change.names {
-        if change.wait && begun.len() >= limits::TASKS_ASKED {
-            ends.wait_for_oldest(&mut begun, console)?;
+        round.begin(name, console)?;
+    }
+    if change.wait {
+        while !round.open.is_empty() {
+            round.settle_oldest(console)?;
         }
+        if format != Format::Table {
+            console.data(format, &List { items: round.done })?;
+        }
+    } else {
+        accepted(&change.verb, round.open.into(), format, console)?;
+    }
+    round.first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
+}
+
+impl Round<'_> {
+    /// Asks for one. An agent with too much to do is asked again when it has done some of it.
+    fn begin(&mut self, name: &str, console: &mut Console) -> Result<(), Failure> {
+        // The agent remembers only so many settled tasks.
+        while self.change.wait && self.open.len() >= limits::TASK_QUEUE {
+            self.settle_oldest(console)?;
+        }
+        let since = console.time.now_ms();
         loop {
-            match begin(client, &change.verb, name, console) {
-                Ok(one) => begun.push_back(one),
-                Err(error) if change.wait && is_busy(&error) && !begun.is_empty() => {
-                    ends.wait_for_oldest(&mut begun, console)?;
-                    continue;
+            let answer = begin(self.client, &self.change.verb, name);
+            let now = console.time.now_ms();
+            match answer {
+                Ok(Accepted { task, revision }) => {
+                    let name = name.to_owned();
+                    self.open.push_back(Begun { name, task, revision, at_ms: now });
+                    return Ok(());
                 }
-                Err(error) => ends.tell(error.into(), console)?,
+                Err(CallError::Refused(429, _)) if now - since < limits::TASK_WAIT_MS => {}
+                Err(error) => return self.tell(error.into(), console),
             }
-            break;
+            if self.change.wait && !self.open.is_empty() {
+                self.settle_oldest(console)?;
+            } else {
+                console.time.pause(Duration::from_secs(limits::RETRY_AFTER_S));
+            }
         }
     }
-    if !change.wait {
-        accepted(&change.verb, begun.into(), format, console)?;
-        return ends.outcome();
-    }
-    while !begun.is_empty() {
-        ends.wait_for_oldest(&mut begun, console)?;
-    }
-    if format != Format::Table {
-        console.data(format, &List { items: std::mem::take(&mut ends.done) })?;
-    }
-    ends.outcome()
-}
 
-fn is_busy(error: &CallError) -> bool {
-    matches!(error, CallError::Refused(429, _))
-}
-
-/// How the tasks ended.
-struct Ends<'a> {
-    client: &'a Client,
-    format: Format,
-    done: Vec<Task>,
-    first: Option<Exit>,
-}
-
-impl Ends<'_> {
-    /// Waits for the task that was begun first, and tells what came of it.
-    fn wait_for_oldest(
-        &mut self,
-        begun: &mut VecDeque<Begun>,
-        console: &mut Console,
-    ) -> Result<(), Failure> {
-        let Some(one) = begun.pop_front() else { return Ok(()) };
-        match wait(self.client, &one, console) {
+    /// Waits for the task that was asked for first, and tells what came of it.
+    fn settle_oldest(&mut self, console: &mut Console) -> Result<(), Failure> {
+        let Some(oldest) = self.open.pop_front() else { return Ok(()) };
+        match wait(self.client, &oldest, console) {
             Ok(task) if self.format == Format::Table => {
                 writeln!(console.out, "{} {}", task.key, past(&task.verb))?;
-                console.out.flush()?;
+                Ok(console.out.flush()?)
             }
-            Ok(task) => self.done.push(task),
-            Err(failure) => self.tell(failure, console)?,
+            Ok(task) => {
+                self.done.push(task);
+                Ok(())
+            }
+            Err(failure) => self.tell(failure, console),
         }
-        Ok(())
     }
 
     fn tell(&mut self, failure: Failure, console: &mut Console) -> Result<(), Failure> {
@@ -104,27 +116,17 @@ impl Ends<'_> {
         self.first.get_or_insert(failure.exit);
         Ok(())
     }
-
-    fn outcome(self) -> Result<(), Failure> {
-        self.first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
-    }
 }
 
-fn begin(client: &Client, verb: &Verb, name: &str, console: &Console) -> Result<Begun, CallError> {
+fn begin(client: &Client, verb: &Verb, name: &str) -> Result<Accepted, CallError> {
     let path = format!("/v1/ms/{}", encode(name));
-    let accepted: Accepted = match verb {
-        Verb::Remove => client.delete(&path)?,
+    match verb {
+        Verb::Remove => client.delete(&path),
         Verb::Kill(Some(signal)) => {
-            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")?
+            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")
         }
-        verb => client.post(&format!("{path}/{}", word(verb)), b"")?,
-    };
-    Ok(Begun {
-        name: name.to_owned(),
-        task: accepted.task,
-        revision: accepted.revision,
-        at_ms: console.time.now_ms(),
-    })
+        verb => client.post(&format!("{path}/{}", word(verb)), b""),
+    }
 }
 
 fn word(verb: &Verb) -> &'static str {
@@ -164,8 +166,7 @@ fn past(verb: &str) -> &str {
     }
 }
 
-/// Waits until the task of `one` is settled. Tasks run side by side, so the time of each began when
-/// it was accepted.
+/// Waits until the task of `one` is settled.
 fn wait(client: &Client, one: &Begun, console: &Console) -> Result<Task, Failure> {
     let mut pause_ms = limits::TASK_POLL_FIRST_MS;
     loop {

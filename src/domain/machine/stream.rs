@@ -21,11 +21,13 @@ impl Machine {
     }
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
-        if self.engine.stream_up {
+        let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
+        // An engine that this agent first finds away has ended its containers as well.
+        if self.engine.stream_up || (away && !self.engine.listed) {
             self.engine.gap = true;
         }
         self.engine.stream_up = false;
-        if matches!(fault.kind, FaultKind::Away | FaultKind::Timeout) {
+        if away {
             self.engine_away(fault);
             // The stream's own tries to connect are the looks at the engine.
             self.engine.next_list = None;
