@@ -3,6 +3,8 @@
 
 pub mod names;
 
+pub mod id_map;
+
 pub mod time;
 
 pub mod declared;

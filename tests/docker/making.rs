@@ -110,7 +110,7 @@ fn named_volumes_stay_and_host_paths_are_waited_for() {
     let line = "cat /disk/file; echo again >>/data/file; cat /data/file; touch /disk/x 2>/dev/null || echo no";
     let job = Manifest::shell("job", line).application("mounts").restart("never");
     let job = job.with("volumes", mounts);
-    agent.deploy(&[job.clone()]);
+    agent.deploy(std::slice::from_ref(&job));
     let waiting = agent.until_state("job", "Pending(WaitingToStart)");
     assert!(waiting.state_info.contains(disk.to_str().unwrap()), "{}", waiting.state_info);
     // Not counted as a failure of the workload, and not made up.
@@ -161,7 +161,10 @@ fn limits_of_resources_and_log() {
     let (web, plain) = (host("web"), host("plain"));
     assert_eq!((&web["NanoCpus"], &web["Memory"]), (&json!(250_000_000), &json!(48 << 20)));
     assert_eq!((&plain["NanoCpus"], &plain["Memory"]), (&json!(0), &json!(0)));
-    let limits = |size: &str, files: &str| json!({"Type": "json-file", "Config": {"max-size": size, "max-file": files}});
+    let limits = |size: &str, files: &str| {
+        let config = json!({"max-size": size, "max-file": files});
+        json!({"Type": "json-file", "Config": config})
+    };
     assert_eq!(web["LogConfig"], limits("2097152", "2"));
     assert_eq!(plain["LogConfig"], limits("10485760", "3"));
     assert_eq!(web["RestartPolicy"]["Name"], "no");

@@ -1,23 +1,66 @@
 //! The full compare: every workload is held against one listing of the engine's containers.
 
-use std::collections::{BTreeMap, HashMap};
+use std::iter::successors;
 
 use super::Machine;
 use super::commits::Purpose;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
-use crate::domain::names::{BootId, Uid};
-use crate::domain::observed::{Listed, Phase, Reading, Seen};
+use crate::domain::names::{BootId, ContainerId, SpecHash, Uid};
+use crate::domain::observed::{Listed, Phase, Reading, Seen, Tags};
 use crate::domain::record::{Desired, Instance, Run};
 use crate::domain::spec_hash::is_comparable;
 use crate::domain::time::Span;
 use crate::limits;
 
-/// The lines of a listing that belong to workloads of this store.
-#[derive(Default)]
-struct Mine {
-    by_uid: HashMap<Uid, Vec<Listed>>,
+/// The lines of a listing, by the workload of this store that each belongs to. Nothing is copied:
+/// this is done for every workload once a minute.
+struct Mine<'a> {
+    items: &'a [Listed],
+    /// The first line of each workload.
+    first: IdMap<&'a Uid, usize>,
+    /// For each line the next one of the same workload.
+    next: Vec<Option<usize>>,
+    /// Lines that no record knows.
+    nobodys: Vec<&'a Listed>,
+}
+
+impl<'a> Mine<'a> {
+    /// Assigns each line to its workload; `is_ours` is asked about containers that are not known.
+    fn sort_out(
+        items: &'a [Listed],
+        by_container: &'a IdMap<ContainerId, Uid>,
+        is_ours: impl Fn(&Tags) -> bool,
+    ) -> Self {
+        let first = IdMap::with_capacity_and_hasher(items.len(), Default::default());
+        let mut mine = Self { items, first, next: vec![None; items.len()], nobodys: Vec::new() };
+        // From the end, so that the lines of each workload keep their order.
+        for (n, item) in items.iter().enumerate().rev() {
+            let by_label = || is_ours(&item.tags).then_some(&item.tags.uid);
+            match by_container.get(&item.id).or_else(by_label) {
+                Some(uid) => mine.next[n] = mine.first.insert(uid, n),
+                None => mine.nobodys.push(item),
+            }
+        }
+        mine.nobodys.reverse();
+        mine
+    }
+
+    fn of(&self, uid: &Uid) -> impl Iterator<Item = &'a Listed> {
+        let numbers = successors(self.first.get(uid).copied(), |&n| self.next[n]);
+        numbers.map(|n| &self.items[n])
+    }
+}
+
+/// What holding a workload against its lines came to.
+#[derive(PartialEq, Eq)]
+enum Compared {
+    Same,
+    Changed,
+    /// There are lines that its record does not know.
+    Strays,
 }
 
 impl Machine {
@@ -40,12 +83,7 @@ impl Machine {
         }
         self.engine.listed = true;
         let gap = std::mem::take(&mut self.engine.gap);
-        let mine = self.sort_out(items);
-        let uids: Vec<Uid> = self.workloads.keys().cloned().collect();
-        for uid in uids {
-            let lines = mine.by_uid.get(&uid).map_or(&[][..], Vec::as_slice);
-            self.compare(&uid, lines, sent_at, gap);
-        }
+        self.compare_all(&items, sent_at, gap);
         self.engine_back();
         self.settle_wholeness();
     }
@@ -59,22 +97,29 @@ impl Machine {
         self.engine_away(fault);
     }
 
-    /// Assigns each line to its workload; what no record knows is kept by key.
-    fn sort_out(&mut self, items: Vec<Listed>) -> Mine {
-        let mut mine = Mine::default();
-        let mut unclaimed = BTreeMap::new();
-        for item in items {
-            let owner = self.by_container.get(&item.id).or_else(|| {
-                let ours = item.tags.store == self.store;
-                (ours && self.workloads.contains_key(&item.tags.uid)).then_some(&item.tags.uid)
-            });
-            match owner.cloned() {
-                Some(uid) => mine.by_uid.entry(uid).or_default().push(item),
-                None if item.tags.node == self.node => {
-                    unclaimed.insert(item.tags.key.clone(), item);
-                }
-                None => {}
+    fn compare_all(&mut self, items: &[Listed], sent_at: u64, gap: bool) {
+        let is_ours = |t: &Tags| t.store == self.store && self.workloads.contains_key(&t.uid);
+        let mine = Mine::sort_out(items, &self.by_container, is_ours);
+        let unclaimed = mine.nobodys.iter().filter(|line| line.tags.node == self.node);
+        let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
+        let context = Context { now: self.now, boot: &self.boot };
+        let mut lines = Vec::new();
+        let mut with_strays: Vec<Uid> = Vec::new();
+        for (uid, w) in &mut self.workloads {
+            lines.clear();
+            lines.extend(mine.of(uid));
+            let compared = compare(w, &lines, sent_at, gap, context);
+            if compared != Compared::Same {
+                self.due.insert((w.record.declared.key.clone(), uid.clone()));
             }
+            if compared == Compared::Strays {
+                with_strays.push(uid.clone());
+            }
+        }
+        // In an order of their own, since each may be a line of the log.
+        with_strays.sort();
+        for uid in with_strays {
+            self.note_strays(&uid);
         }
         let before = std::mem::replace(&mut self.engine.unclaimed, unclaimed);
         for key in before.keys() {
@@ -83,7 +128,6 @@ impl Machine {
                 self.mark(&uid);
             }
         }
-        mine
     }
 
     /// A new store is whole once no container of another store is left for its node.
@@ -95,59 +139,43 @@ impl Machine {
         self.persist(Purpose::Whole, false, vec![Write::MarkWhole]);
     }
 
-    fn compare(&mut self, uid: &Uid, lines: &[Listed], sent_at: u64, gap: bool) {
-        let context = Context { now: self.now, boot: &self.boot };
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        if w.touched > sent_at || w.step.is_some() {
-            // The listing may be older than what happened since; a look will be younger.
-            for slot in [Slot::Current, Slot::Next] {
-                if w.step.is_none() && w.instance(slot).is_some() {
-                    w.mark_stale(slot);
-                }
-            }
-            return self.mark(uid);
-        }
-        let mut changed = false;
-        for slot in [Slot::Current, Slot::Next, Slot::Discard] {
-            let Some(instance) = w.instance(slot) else { continue };
-            let line = lines.iter().find(|line| is_line_of(line, instance)).cloned();
-            changed |= compare_slot(w, slot, line.as_ref(), gap, context);
-        }
-        let strays: Vec<Listed> = lines.iter().filter(|l| !is_known(w, l)).cloned().collect();
-        let many = strays.len();
-        for stray in strays {
+    /// Containers of a workload that its record does not know were listed. While the current one is
+    /// in doubt, they may be its twins or all there is.
+    fn note_strays(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        for stray in &w.strays {
             self.by_container.insert(stray.id.clone(), uid.clone());
         }
-        if many > 0 {
-            self.take_strays(uid, lines);
-            changed = true;
-        }
-        if changed {
-            self.mark(uid);
+        if !w.must_look(Slot::Current) {
+            self.take_strays(uid);
         }
     }
 
-    /// Containers of a workload that its record does not know: the best stands for the workload if
-    /// nothing else does (a rebuilt store), the rest are twins and go.
-    fn take_strays(&mut self, uid: &Uid, lines: &[Listed]) {
+    /// The current container is in doubt no longer.
+    pub(super) fn sort_out_twins(&mut self, uid: &Uid, slot: Slot) {
+        if slot == Slot::Current && self.workloads.get(uid).is_some_and(|w| !w.strays.is_empty()) {
+            self.take_strays(uid);
+        }
+    }
+
+    /// Of twins the one that matches is kept: the best of them stands for the workload if nothing
+    /// better does (a rebuilt store, or one that could not write). The rest goes.
+    fn take_strays(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let mut strays: Vec<&Listed> = lines.iter().filter(|l| !is_known(w, l)).collect();
+        let mut strays = std::mem::take(&mut w.strays);
         strays.sort_by_key(|line| {
-            let matches = line.tags.spec_hash == w.wanted_hash;
-            (matches, line.phase == Phase::Running, line.tags.generation)
+            (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
-        let free = w.record.current.is_none() && w.record.next.is_none();
-        if free
-            && w.record.desired != Desired::Deleted
-            && let Some(best) = strays.pop()
-        {
-            w.record.current = Some(instance_of(best));
-            w.set_seen(Slot::Current, Seen::Unknown);
+        let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
+        if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
+            w.discard_slot(Slot::Current);
+            w.record.current = Some(instance_of(&best));
+            w.record.last_exit = None;
             w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
         for twin in strays {
-            w.discard(instance_of(twin), Seen::Unknown);
+            w.discard(instance_of(&twin), Seen::Unknown);
         }
         if !names.is_empty() {
             let key = w.record.declared.key.clone();
@@ -183,6 +211,39 @@ impl Machine {
     }
 }
 
+/// Holds a workload against its lines.
+fn compare(
+    w: &mut Workload,
+    lines: &[&Listed],
+    sent_at: u64,
+    gap: bool,
+    context: Context,
+) -> Compared {
+    if w.touched > sent_at || w.step.is_some() {
+        // The listing may be older than what happened since; a look will be younger.
+        for slot in [Slot::Current, Slot::Next] {
+            if w.step.is_none() && w.instance(slot).is_some() {
+                w.mark_stale(slot);
+            }
+        }
+        return Compared::Changed;
+    }
+    let mut changed = false;
+    for slot in [Slot::Current, Slot::Next, Slot::Discard] {
+        let Some(instance) = w.instance(slot) else { continue };
+        let line = lines.iter().copied().find(|line| is_line_of(line, instance));
+        changed |= compare_slot(w, slot, line, gap, context);
+    }
+    w.strays = lines.iter().filter(|line| !is_known(w, line)).copied().cloned().collect();
+    if !w.strays.is_empty() {
+        Compared::Strays
+    } else if changed {
+        Compared::Changed
+    } else {
+        Compared::Same
+    }
+}
+
 fn is_line_of(line: &Listed, instance: &Instance) -> bool {
     match &instance.container {
         Some(id) => *id == line.id,
@@ -194,6 +255,21 @@ fn is_known(w: &Workload, line: &Listed) -> bool {
     let record = &w.record;
     let mut known = record.current.iter().chain(&record.next).chain(&record.discards);
     known.any(|instance| is_line_of(line, instance))
+}
+
+fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
+    *hash == w.wanted_hash
+}
+
+/// Whether `stray` rather than the current container should stand for the workload.
+fn is_better(w: &Workload, stray: &Listed) -> bool {
+    let Some(current) = &w.record.current else { return true };
+    if w.seen == Seen::Absent {
+        return true;
+    }
+    let runs = w.seen.reading().is_some_and(|reading| reading.phase == Phase::Running);
+    let stray_is = (is_wanted(w, &stray.tags.spec_hash), stray.phase == Phase::Running);
+    stray_is > (is_wanted(w, &current.spec_hash), runs)
 }
 
 fn instance_of(line: &Listed) -> Instance {
@@ -225,7 +301,7 @@ fn compare_slot(
         return true;
     };
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
-    let run = w.instance(slot).and_then(|i| i.run.clone());
+    let run = || w.instance(slot).and_then(|i| i.run.as_ref());
     match (seen_running, line.phase == Phase::Running) {
         (Some(true), true) => false,
         (Some(false), false) => {
@@ -235,11 +311,12 @@ fn compare_slot(
             }
             !same
         }
-        (None, true) if slot == Slot::Current && is_recorded(run.as_ref(), context.boot) => {
+        (None, true) if slot == Slot::Current && is_recorded(run(), context.boot) => {
             // It runs as recorded: believed without a look, so that a restarted agent asks nothing
             // about what did not change.
-            if let Some(run) = run {
-                w.read(slot, reading_of(line, &run), context);
+            let reading = run().map(|run| reading_of(line, run));
+            if let Some(reading) = reading {
+                w.read(slot, reading, context);
             }
             true
         }
@@ -263,7 +340,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         phase: line.phase.clone(),
         tags: Some(line.tags.clone()),
         started_at_ns: run.started_at_ns,
-        finished_at_ns: 0,
         exit_code: 0,
         oom_killed: false,
         error: String::new(),

@@ -4,12 +4,13 @@
 //! workloads it may matter to. Then one pass plans each marked workload, carries out what was
 //! decided (`carry`), and publishes what people would see differently (`publish`).
 
-use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
 use super::effect::{Commit, CommitId, Effect, Level, ListId, StepId, Write};
 use super::event::{AskId, Event, Request};
 use super::fault::FaultKind;
+use super::id_map::IdMap;
 use super::lifecycle::{Context, Workload};
 use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
@@ -68,13 +69,13 @@ pub struct Machine {
     suffixes: Suffixes,
     now: Now,
 
-    workloads: BTreeMap<Uid, Workload>,
+    workloads: IdMap<Uid, Box<Workload>>,
     /// The workload that holds a key, removals under way not counted.
     by_key: BTreeMap<Key, Uid>,
     /// Workloads on their way out, by key.
     removals: BTreeMap<Key, BTreeSet<Uid>>,
     /// Workloads by the containers that were ever theirs; a hint, checked against the slots.
-    by_container: HashMap<ContainerId, Uid>,
+    by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<(Key, Uid)>,
     /// Deadlines, one for each workload.
@@ -89,7 +90,7 @@ pub struct Machine {
     closing: BTreeSet<Label>,
     /// A step of a workload with a timed-out call is in flight.
     slow_step: Option<StepId>,
-    steps: HashMap<StepId, Uid>,
+    steps: IdMap<StepId, Uid>,
     pending: Option<asks::Pending>,
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
@@ -155,10 +156,10 @@ impl Machine {
             boot: start.boot,
             suffixes: Suffixes::new(start.seed),
             now,
-            workloads: BTreeMap::new(),
+            workloads: IdMap::default(),
             by_key: BTreeMap::new(),
             removals: BTreeMap::new(),
-            by_container: HashMap::new(),
+            by_container: IdMap::default(),
             due: BTreeSet::new(),
             wakes: BTreeSet::new(),
             order: 0,
@@ -167,7 +168,7 @@ impl Machine {
             pulls: BTreeMap::new(),
             closing: BTreeSet::new(),
             slow_step: None,
-            steps: HashMap::new(),
+            steps: IdMap::default(),
             pending: None,
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
@@ -252,7 +253,7 @@ impl Machine {
             self.by_key.insert(key.clone(), uid.clone());
         }
         self.due.insert((key, uid.clone()));
-        self.workloads.insert(uid, w);
+        self.workloads.insert(uid, Box::new(w));
     }
 
     /// Something may have changed for it: the next pass looks at it.
