@@ -1,4 +1,4 @@
-//! As much of HTTP/1.1 as the proxy and the scripted engine need: requests whose length is declared.
+//! As much of HTTP/1.1 as the proxy and the scripted engine need: requests of a declared length.
 
 use std::io::{self, BufRead, Write};
 

@@ -324,7 +324,6 @@ fn reading(listed: &Listed, phase: Phase) -> Reading {
         phase,
         tags: Some(listed.tags.clone()),
         started_at_ns: 1_796_040_714_852_890_716,
-        finished_at_ns: u64::from(exited),
         exit_code: i32::from(exited),
         oom_killed: false,
         error: String::new(),

@@ -17,13 +17,14 @@ use crate::config::{EngineKind, Settled};
 use crate::domain::effect::Effect;
 use crate::domain::machine::{Machine, Start};
 use crate::domain::names::BootId;
+use crate::domain::record::Record;
 use crate::domain::time::{Now, Tick};
 use crate::engine::Engine;
 use crate::engine::docker::Docker;
 use crate::limits;
 use crate::manifest;
 use crate::os::lock_file::LockFile;
-use crate::os::{boot, clock, descriptors, random, signal};
+use crate::os::{boot, cgroup, clock, descriptors, random, signal};
 use crate::store::{self, Opened};
 
 use backend::AgentBackend;
@@ -184,10 +185,23 @@ struct Core {
     ended: Sender<()>,
 }
 
+/// Forgets the pids that do not run in their container any more: what was recorded of those runs is
+/// looked up again, and the rest is believed without a call.
+fn forget_gone(records: &mut [Record]) {
+    let proc = Path::new("/proc");
+    for current in records.iter_mut().filter_map(|record| record.current.as_mut()) {
+        let (Some(id), Some(run)) = (&current.container, &mut current.run) else { continue };
+        if run.pid != 0 && !cgroup::holds(proc, run.pid, id.as_str()) {
+            run.pid = 0;
+        }
+    }
+}
+
 fn make_machine(
     config: &Settled,
     opened: &mut Opened,
 ) -> Result<(Machine, Vec<Effect>), AgentError> {
+    forget_gone(&mut opened.records);
     let start = Start {
         node: config.node.value.clone(),
         engine: config.engine.value.as_str(),
@@ -209,7 +223,7 @@ fn start_threads(
 ) -> Result<Threads, AgentError> {
     let mut threads = Threads::default();
     let (batches, batches_in) = bounded(1);
-    threads.writer = Some(writer::start(opened.store, batches_in, rooms.inbox.clone())?);
+    threads.writer = Some(writer::start(opened.store, batches_in, rooms)?);
     let (jobs, jobs_in) = bounded(workers);
     for number in 1..=workers {
         threads.workers.push(worker::start(number, rooms, jobs_in.clone())?);

@@ -181,17 +181,13 @@ impl Monitor {
                 Effect::Transition(transition) => published.add_transition(transition),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
-                Effect::Log(Level::Debug, text) => log::debug!("{text}"),
             }
         }
     }
 
     fn answer(&mut self, ask: AskId, answer: Answer) {
         let Some(answer_to) = self.asks.remove(&ask) else { return };
-        let revision = match &answer {
-            Answer::Applied(_) | Answer::Accepted(_) => self.rooms.published.count_declaration(),
-            Answer::Refused(_) => self.rooms.published.revision(),
-        };
+        let revision = self.rooms.published.revision();
         // Who asked may have given up; the channel has room for the one answer.
         let _ = answer_to.try_send((answer, revision));
     }

@@ -74,9 +74,10 @@ impl Published {
         self.tasks.write().remove(&id);
     }
 
-    /// Counts a declaration whose effect is shown already.
-    pub fn count_declaration(&self) -> u64 {
-        self.revision.fetch_add(1, Ordering::AcqRel) + 1
+    /// What the store counts. It comes before what was declared is shown, and that before the
+    /// answer, so a read after the answer is of this revision at least.
+    pub fn set_revision(&self, revision: u64) {
+        self.revision.store(revision, Ordering::Release);
     }
 
     /// Adds a transition and wakes who waits for one.

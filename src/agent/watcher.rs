@@ -69,6 +69,8 @@ fn away(fault: Fault) -> Fault {
 
 /// Opens the stream and passes its events on until it ends.
 fn watch(rooms: &Rooms) -> Ended {
+    // A stream that is opened now need not be opened again.
+    rooms.published.take_reopen();
     match rooms.engine.ping() {
         Ok(info) => match follow(rooms, info) {
             Ok(never) => match never {},

@@ -3,8 +3,9 @@
 use std::io;
 use std::thread::JoinHandle;
 
-use crossbeam_channel::{Receiver, Sender};
+use crossbeam_channel::Receiver;
 
+use super::Rooms;
 use super::inbox::Mail;
 use crate::domain::effect::Commit;
 use crate::domain::event::Event;
@@ -18,14 +19,16 @@ use crate::store::Store;
 pub fn start(
     mut store: Store,
     batches: Receiver<Vec<Commit>>,
-    inbox: Sender<Mail>,
+    rooms: &Rooms,
 ) -> io::Result<JoinHandle<()>> {
+    let Rooms { published, inbox, .. } = rooms.clone();
     thread::spawn("store", move || {
         for batch in batches {
             let results = store.commit(&batch);
             for notice in store.take_notices() {
                 log::warn!("{notice}");
             }
+            published.set_revision(store.revision());
             for (commit, result) in batch.iter().zip(results) {
                 let result = result.map_err(|error| error.to_string());
                 if inbox.send(Mail::Event(Event::Committed(commit.id, result))).is_err() {

@@ -20,7 +20,7 @@ pub struct List<T> {
 /// One workload. Times are unix milliseconds.
 #[derive(Serialize, Deserialize, Clone, Debug, Default)]
 #[serde(rename_all = "camelCase", default)]
-#[expect(missing_docs, reason = "the names are those of design and docs; most are of domain::View")]
+#[expect(missing_docs, reason = "most are fields of domain::view::View, told there")]
 pub struct Workload {
     pub uid: String,
     pub application: String,

@@ -45,8 +45,6 @@ pub enum Level {
     Warn,
     /// Worth knowing.
     Info,
-    /// For finding bugs.
-    Debug,
 }
 
 /// The number of a commit, counted up.

@@ -76,6 +76,8 @@ impl Workload {
             if restart::runs_again(policy, &exit) {
                 self.record.owed_start = OwedStart::Restart;
                 self.back_off_after_run(context);
+            } else {
+                self.finished = true;
             }
         }
         self.record.last_exit = Some(exit);

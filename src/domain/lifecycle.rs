@@ -6,9 +6,8 @@ use std::sync::Arc;
 
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
-
 use super::names::{BootId, ContainerId, SpecHash};
-use super::observed::{Phase, Reading, Seen};
+use super::observed::{Listed, Phase, Reading, Seen};
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
 use super::restart;
 use super::spec_hash::{is_comparable, spec_hash};
@@ -81,6 +80,9 @@ pub struct Workload {
     pub wanted_hash: SpecHash,
     /// The record differs from its row.
     pub dirty: bool,
+    /// The record says that the workload has finished: written at once, since after a power cut it
+    /// would run again.
+    pub finished: bool,
     /// A declaration for it is on its way to the store: no step and no write before that ended.
     pub held: bool,
     /// `record.current` as last seen.
@@ -94,6 +96,8 @@ pub struct Workload {
     pub stale: [bool; 3],
     /// The step in flight.
     pub step: Option<Flight>,
+    /// Containers of this workload in the last listing that its record does not know.
+    pub strays: Vec<Listed>,
     /// Containers about which something was heard while the step was in flight: what the step read
     /// of them may be older.
     pub heard: Vec<ContainerId>,
@@ -144,7 +148,9 @@ impl Workload {
             wanted_hash: spec_hash(&record.declared),
             record,
             dirty: false,
+            finished: false,
             held: false,
+            strays: Vec::new(),
             heard: Vec::new(),
             seen: Seen::Unknown,
             next_seen: Seen::Unknown,
@@ -328,9 +334,6 @@ impl Workload {
             self.note_run(slot, &reading, context);
         }
         if phase == Phase::Running {
-            self.gap = false;
-        }
-        if slot == Slot::Current && phase == Phase::Running {
             // It did not end while the stream was lost, so its next exit is a later one.
             self.gap = false;
         }

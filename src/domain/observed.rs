@@ -144,8 +144,6 @@ pub struct Reading {
     /// Unix time of the last start in nanoseconds, by the engine's clock; 0: never started. With
     /// the id it names one run.
     pub started_at_ns: u64,
-    /// Unix time of the last exit in nanoseconds; 0: none.
-    pub finished_at_ns: u64,
     /// Exit code of the last run.
     pub exit_code: i32,
     /// The kernel killed it for memory.

@@ -172,7 +172,7 @@ pub struct BootTick {
 pub struct OwnStop {
     /// The container that is stopped.
     pub container: ContainerId,
-    /// The run that is stopped, by its start.
+    /// The run that is stopped, by its start in unix nanoseconds.
     pub started_at_ns: u64,
 }
 
@@ -189,9 +189,9 @@ pub enum OwedStart {
 /// An exit that was judged.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Exit {
-    /// The container that exited; `None` with a run that vanished before its id was known.
+    /// The container that exited.
     pub container: ContainerId,
-    /// The run that exited.
+    /// The run that exited, by its start in unix nanoseconds; 0: it never ran.
     pub started_at_ns: u64,
     /// Exit code; `None`: the container vanished.
     pub code: Option<i32>,

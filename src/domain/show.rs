@@ -43,10 +43,6 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         instance: record.current.as_ref().map(|c| c.name.to_string()),
         pid: live.map_or(0, |r| r.pid),
         started_at_ms: run.map_or(0, |run| run.started_at_ns / 1_000_000),
-        running_since: live
-            .and(run)
-            .filter(|r| r.since.boot == *context.boot)
-            .map(|r| r.since.tick),
         ip: live.and_then(|r| r.ip.clone()),
         ports: live.map(|r| r.ports.clone()).unwrap_or_default(),
         image_id: run.map(|r| r.image_id.clone()).unwrap_or_default(),
@@ -225,11 +221,11 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         let info = format!("{}; try {}", record.error_message, record.failure_count + 1);
         return Shown { at, ..shown(state, at_rest(w), info) };
     }
-    if record.boot.is_none() {
-        return shown(State::PendingInitial, at_rest(w), "accepted");
-    }
     let Some(exit) = &record.last_exit else {
-        return shown(State::PendingStarting, at_rest(w), "about to start");
+        return match record.boot {
+            None => shown(State::PendingInitial, at_rest(w), "accepted"),
+            Some(_) => shown(State::PendingStarting, at_rest(w), "about to start"),
+        };
     };
     if restart::runs_again(record.declared.spec.restart.policy, exit) {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };

@@ -131,7 +131,7 @@ pub struct View {
     pub runtime_state: RuntimeState,
     /// Progress of the pull it waits for.
     pub pull: Option<PullProgress>,
-    /// The container, its name and its run.
+    /// The engine's id of the container.
     pub container: Option<ContainerId>,
     /// Name of the container on the engine.
     pub instance: Option<String>,
@@ -139,8 +139,6 @@ pub struct View {
     pub pid: u32,
     /// Start of the run in unix milliseconds by the engine's clock; 0: none.
     pub started_at_ms: u64,
-    /// First seen running, on the boot clock.
-    pub running_since: Option<Tick>,
     /// Address on its network.
     pub ip: Option<String>,
     /// Ports as published.

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use crate::domain::observed::label;
 use crate::limits::MANIFEST_NAME_BYTES;
 use crate::yaml::field::Field;
 use crate::yaml::{Flaws, shown};
@@ -112,7 +113,7 @@ pub fn labels(field: &Field<'_>, flaws: &mut Flaws) -> Option<BTreeMap<String, S
 }
 
 fn label_fault(key: &str) -> Option<String> {
-    if key.starts_with("bargee.") {
+    if key.starts_with(label::PREFIX) {
         return Some("begins with bargee., which only bargee itself sets".to_owned());
     }
     name_fault(key)

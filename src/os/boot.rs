@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::io;
-
 use std::path::Path;
 
 /// Where the kernel shows it.

@@ -65,6 +65,12 @@ enum Format {
     CpuStat,
 }
 
+/// Whether the process `pid` runs in the container `id`, by its cgroup. A pid alone says nothing: it
+/// may belong to another process by now.
+pub fn holds(proc: &Path, pid: u32, id: &str) -> bool {
+    layout::holds(proc, id, pid)
+}
+
 impl Sampler {
     /// Reads through the `/proc` that is mounted at `proc`.
     pub fn new(proc: impl Into<PathBuf>) -> Self {

@@ -100,6 +100,15 @@ fn a_workload_in_trouble_has_these_fields_too() {
 }
 
 #[test]
+fn a_sample_does_not_outlive_the_process() {
+    let served = serve(Fake::new().with([stopped("shop", "web", WEB)]));
+    let workload = get(&served.socket, "/v1/ms/web").json();
+    for absent in ["cpuUsage", "memoryUsage"] {
+        assert!(workload.get(absent).is_none(), "{absent}");
+    }
+}
+
+#[test]
 fn a_try_that_is_due_is_not_announced() {
     let due = View { info: "restart 3".into(), next_attempt: Some(Tick(1)), ..view("a", "b", DB) };
     let served = serve(Fake::new().with([due]));

@@ -163,7 +163,10 @@ fn limits_of_resources_and_log() {
     let (web, plain) = (host("web"), host("plain"));
     assert_eq!((&web["NanoCpus"], &web["Memory"]), (&json!(250_000_000), &json!(48 << 20)));
     assert_eq!((&plain["NanoCpus"], &plain["Memory"]), (&json!(0), &json!(0)));
-    let limits = |size: &str, files: &str| json!({"Type": "json-file", "Config": {"max-size": size, "max-file": files}});
+    let limits = |size: &str, files: &str| {
+        let config = json!({"max-size": size, "max-file": files});
+        json!({"Type": "json-file", "Config": config})
+    };
     assert_eq!(web["LogConfig"], limits("2097152", "2"));
     assert_eq!(plain["LogConfig"], limits("10485760", "3"));
     assert_eq!(web["RestartPolicy"]["Name"], "no");

@@ -13,7 +13,7 @@ struct Trouble {
     begin: fn(&ScriptedEngine),
     /// What `/health/ready` says of it.
     cause: &'static str,
-    /// Only listings suffer, so that the event stream, which the test cuts, is a trouble of its own.
+    /// Only listings suffer: the event stream, which the test cuts, is a trouble of its own.
     only_lists: bool,
 }
 

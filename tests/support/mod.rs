@@ -1,6 +1,7 @@
 //! What the integration tests share.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a failing test says what it saw")]
 
 use std::fmt::Display;
 use std::thread;

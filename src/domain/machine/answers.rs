@@ -54,9 +54,11 @@ impl Machine {
         match (kind, outcome) {
             (FlightKind::Inspect(slot), Outcome::Found(reading)) => {
                 self.on_found(uid, slot, *reading);
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.with(uid, |w, context| w.read_absent(slot, context));
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
@@ -301,7 +303,6 @@ fn just_created(id: ContainerId) -> Reading {
         phase: Phase::Created,
         tags: None,
         started_at_ns: 0,
-        finished_at_ns: 0,
         exit_code: 0,
         oom_killed: false,
         error: String::new(),

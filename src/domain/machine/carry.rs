@@ -124,21 +124,33 @@ impl Machine {
         let name = next.name.clone();
         let record = w.record.clone();
         let op = Op::Create(Box::new(self.new_container(&record, name)));
-        // A full disk must not keep a declared workload from running: with a store that fails, its
-        // labels alone make the container findable.
-        let durable = !self.conditions.contains_key("storeFailing");
+        // With a store that fails, its labels alone make the container findable.
+        let durable = self.store_writes();
         self.send(uid, FlightKind::Create, op, durable);
+    }
+
+    /// A full disk must not keep a declared workload from running: what it cannot record is done
+    /// all the same, unless it would end something.
+    fn store_writes(&self) -> bool {
+        !self.conditions.contains_key("storeFailing")
     }
 
     fn start(&mut self, uid: &Uid, slot: Slot) {
         let boot = self.boot.clone();
+        let writes = self.store_writes();
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let Some(id) = w.instance(slot).and_then(|i| i.container.clone()) else { return };
-        w.record.boot = Some(boot);
-        w.dirty = true;
+        let Some(instance) = w.instance(slot) else { return };
+        let (Some(id), ran) = (instance.container.clone(), instance.run.is_some()) else { return };
+        if w.record.boot.as_ref() != Some(&boot) {
+            w.record.boot = Some(boot);
+            w.dirty = true;
+        }
         w.start_shown = false;
+        // The end of its last run is recorded first, so that an agent that comes back does not take
+        // the new run for that one.
+        let durable = w.dirty && ran && writes;
         let op = Op::Start(id, w.record.declared.clone());
-        self.send(uid, FlightKind::Start(slot), op, false);
+        self.send(uid, FlightKind::Start(slot), op, durable);
     }
 
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.

@@ -100,8 +100,12 @@ impl Machine {
 
     /// Notes that the row of the workload is behind, if it is.
     pub(super) fn note_dirty(&mut self, uid: &Uid) {
-        if self.workloads.get(uid).is_some_and(|w| w.dirty) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        if w.dirty {
             self.store_state.dirty.insert(uid.clone());
+        }
+        if std::mem::take(&mut w.finished) {
+            self.store_state.next_flush = None;
         }
     }
 

@@ -8,7 +8,7 @@ use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
-use crate::domain::names::{BootId, ContainerId, Uid};
+use crate::domain::names::{BootId, ContainerId, SpecHash, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Seen, Tags};
 use crate::domain::record::{Desired, Instance, Run};
 use crate::domain::spec_hash::is_comparable;
@@ -104,7 +104,7 @@ impl Machine {
         let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
         let context = Context { now: self.now, boot: &self.boot };
         let mut lines = Vec::new();
-        let mut strays: Vec<(Uid, Vec<Listed>)> = Vec::new();
+        let mut strays: Vec<Uid> = Vec::new();
         for (uid, w) in &mut self.workloads {
             lines.clear();
             lines.extend(mine.of(uid));
@@ -113,13 +113,13 @@ impl Machine {
                 self.due.insert((w.record.declared.key.clone(), uid.clone()));
             }
             if compared == Compared::Strays {
-                strays.push((uid.clone(), lines.iter().copied().cloned().collect()));
+                strays.push(uid.clone());
             }
         }
         // In an order of their own, since each may be a line of the log.
-        strays.sort_by(|a, b| a.0.cmp(&b.0));
-        for (uid, lines) in strays {
-            self.take_strays(&uid, &lines);
+        strays.sort();
+        for uid in strays {
+            self.note_strays(&uid);
         }
         let before = std::mem::replace(&mut self.engine.unclaimed, unclaimed);
         for key in before.keys() {
@@ -139,30 +139,43 @@ impl Machine {
         self.persist(Purpose::Whole, false, vec![Write::MarkWhole]);
     }
 
-    /// Containers of a workload that its record does not know: the best stands for the workload if
-    /// nothing else does (a rebuilt store), the rest are twins and go.
-    fn take_strays(&mut self, uid: &Uid, lines: &[Listed]) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        let mut strays: Vec<&Listed> = lines.iter().filter(|l| !is_known(w, l)).collect();
-        for stray in &strays {
+    fn note_strays(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        for stray in &w.strays {
             self.by_container.insert(stray.id.clone(), uid.clone());
         }
+        // While the current one is in doubt, they may be its twins or all there is.
+        if !w.must_look(Slot::Current) {
+            self.take_strays(uid);
+        }
+    }
+
+    /// The current container is in doubt no longer.
+    pub(super) fn sort_out_twins(&mut self, uid: &Uid, slot: Slot) {
+        if slot == Slot::Current && self.workloads.get(uid).is_some_and(|w| !w.strays.is_empty()) {
+            self.take_strays(uid);
+        }
+    }
+
+    /// Containers of a workload that its record does not know. Of twins the one that matches is
+    /// kept: the best of them stands for the workload if nothing better does (a rebuilt store, or
+    /// one that could not write). The rest goes.
+    pub(super) fn take_strays(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let mut strays = std::mem::take(&mut w.strays);
         strays.sort_by_key(|line| {
-            let matches = line.tags.spec_hash == w.wanted_hash;
-            (matches, line.phase == Phase::Running, line.tags.generation)
+            (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
-        let free = w.record.current.is_none() && w.record.next.is_none();
-        if free
-            && w.record.desired != Desired::Deleted
-            && let Some(best) = strays.pop()
-        {
-            w.record.current = Some(instance_of(best));
-            w.set_seen(Slot::Current, Seen::Unknown);
+        let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
+        if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
+            w.discard_slot(Slot::Current);
+            w.record.current = Some(instance_of(&best));
+            w.record.last_exit = None;
             w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
         for twin in strays {
-            w.discard(instance_of(twin), Seen::Unknown);
+            w.discard(instance_of(&twin), Seen::Unknown);
         }
         if !names.is_empty() {
             let key = w.record.declared.key.clone();
@@ -221,7 +234,8 @@ fn compare(
         let line = lines.iter().copied().find(|line| is_line_of(line, instance));
         changed |= compare_slot(w, slot, line, gap, context);
     }
-    if lines.iter().any(|line| !is_known(w, line)) {
+    w.strays = lines.iter().copied().filter(|l| !is_known(w, l)).cloned().collect();
+    if !w.strays.is_empty() {
         Compared::Strays
     } else if changed {
         Compared::Changed
@@ -241,6 +255,21 @@ fn is_known(w: &Workload, line: &Listed) -> bool {
     let record = &w.record;
     let mut known = record.current.iter().chain(&record.next).chain(&record.discards);
     known.any(|instance| is_line_of(line, instance))
+}
+
+fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
+    *hash == w.wanted_hash
+}
+
+/// Whether `stray` rather than the current container should stand for the workload.
+fn is_better(w: &Workload, stray: &Listed) -> bool {
+    let Some(current) = &w.record.current else { return true };
+    if w.seen == Seen::Absent {
+        return true;
+    }
+    let runs = w.seen.reading().is_some_and(|reading| reading.phase == Phase::Running);
+    let stray_is = (is_wanted(w, &stray.tags.spec_hash), stray.phase == Phase::Running);
+    stray_is > (is_wanted(w, &current.spec_hash), runs)
 }
 
 fn instance_of(line: &Listed) -> Instance {
@@ -311,7 +340,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         phase: line.phase.clone(),
         tags: Some(line.tags.clone()),
         started_at_ns: run.started_at_ns,
-        finished_at_ns: 0,
         exit_code: 0,
         oom_killed: false,
         error: String::new(),

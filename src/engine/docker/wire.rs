@@ -75,7 +75,6 @@ pub(super) struct State {
     #[serde(default, deserialize_with = "lenient")]
     pub error: String,
     pub started_at: String,
-    pub finished_at: String,
 }
 
 /// `Config` of a container.

@@ -60,6 +60,15 @@ pub fn find(proc: &Path, mounts: &[Mount], id: &str, pid: u32) -> Option<Place> 
     (cpu.is_some() || memory.is_some()).then_some(Place { cpu, memory })
 }
 
+/// Whether a cgroup of the process `pid` is the container's own or below it.
+pub fn holds(proc: &Path, id: &str, pid: u32) -> bool {
+    let groups = fs::read_to_string(proc.join(pid.to_string()).join("cgroup"));
+    groups.is_ok_and(|groups| {
+        let mut paths = groups.lines().filter_map(|line| line.splitn(3, ':').nth(2));
+        paths.any(|path| container(path, id).is_some())
+    })
+}
+
 /// The directory of the container under one controller of version 1, or under version 2.
 fn directory(
     mounts: &[Mount],

@@ -233,3 +233,21 @@ fn the_hierarchies_of_this_machine_can_be_read() {
     assert_eq!(mounts.is_empty(), !listed.contains(" - cgroup"), "{own}");
     assert!(layout::find(Path::new("/proc"), &mounts, "no such id", std::process::id()).is_none());
 }
+
+#[test]
+fn a_pid_is_believed_when_its_cgroup_names_the_container() {
+    let proc = tempfile::tempdir().unwrap();
+    let id = "ab".repeat(32);
+    let write = |pid: u32, text: String| {
+        let folder = proc.path().join(pid.to_string());
+        std::fs::create_dir(&folder).unwrap();
+        let mut file = std::fs::File::create(folder.join("cgroup")).unwrap();
+        std::io::Write::write_all(&mut file, text.as_bytes()).unwrap();
+    };
+    write(7, format!("4:memory:/docker/{id}\n0::/docker/{id}\n"));
+    write(8, "4:memory:/user.slice\n0::/\n".to_owned());
+    write(9, format!("0::/system.slice/docker-{id}.scope\n"));
+    for (pid, holds) in [(7, true), (8, false), (9, true), (10, false)] {
+        assert_eq!(super::holds(proc.path(), pid, &id), holds, "{pid}");
+    }
+}

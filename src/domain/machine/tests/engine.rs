@@ -54,6 +54,23 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
 }
 
 #[test]
+fn a_restart_right_before_the_agent_died_is_read_and_counted() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &workload("other", |_| {})]);
+    world.pass(31_000);
+    // What is seen of the one is written at once, and what is seen next is written later.
+    world.exit("other", 1);
+    world.exit("web", 1);
+    assert_eq!(world.count("start"), 4);
+    let world = world.restart_agent(BOOT);
+    let view = world.view("web");
+    let made = world.find(world.container("web").as_str()).unwrap();
+    assert_eq!(view.started_at_ms, made.started_at_ns / 1_000_000);
+    assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
+    assert_eq!(view.last_error, "exitCode=1 oomKilled=false");
+}
+
+#[test]
 fn a_restarted_agent_does_not_take_a_new_run_for_the_recorded_one() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);

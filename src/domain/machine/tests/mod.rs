@@ -485,7 +485,6 @@ fn reading(made: &Made) -> Reading {
         phase: made.phase.clone(),
         tags: Some(made.tags.clone()),
         started_at_ns: made.started_at_ns,
-        finished_at_ns: 0,
         exit_code: made.exit_code,
         oom_killed: false,
         error: String::new(),

@@ -182,3 +182,12 @@ fn after_a_reboot_all_runs_at_once_and_nothing_is_counted() {
     assert_eq!(world.view("web").restart_count, 0);
     assert_eq!(world.view("looping").restart_count, 1, "the crash before the reboot");
 }
+
+#[test]
+fn the_end_of_a_job_is_durable_at_once() {
+    let mut world = World::new();
+    world.apply(&[&policy("job", RestartPolicy::Never), &workload("web", |_| {})]);
+    world.exit("web", 1);
+    world.exit("job", 0);
+    assert_eq!(world.row("job").last_exit.as_ref().unwrap().code, Some(0), "no 5 s for this");
+}
