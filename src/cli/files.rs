@@ -36,11 +36,12 @@ pub fn read(paths: &[PathBuf], input: &mut dyn Read) -> Result<Vec<ApplyFile>, F
 pub fn body(files: Vec<ApplyFile>) -> Result<Vec<u8>, Failure> {
     let body = serde_json::to_vec(&crate::api::wire::ApplyBody { files })
         .map_err(|error| Failure::failed(error.to_string()))?;
-    if body.len() > BODY_BYTES { Err(too_large()) } else { Ok(body) }
+    if body.len() > BODY_BYTES { Err(too_large("")) } else { Ok(body) }
 }
 
-fn too_large() -> Failure {
-    let message = format!("the manifests are larger than {BODY_BYTES} bytes in all");
+/// `at` names the file with which it became too much, where that is known.
+fn too_large(at: &str) -> Failure {
+    let message = format!("{at}the manifests are larger than {BODY_BYTES} bytes in all");
     Failure::failed(message).with_hint("deploy them in several goes")
 }
 
@@ -86,7 +87,7 @@ fn take(name: String, reader: &mut dyn Read, left: &mut usize) -> Result<ApplyFi
     let bound = *left as u64 + 1;
     let read = reader.take(bound).read_to_end(&mut bytes);
     read.map_err(|error| unreadable(Path::new(&name), &error))?;
-    *left = left.checked_sub(bytes.len()).ok_or_else(too_large)?;
+    *left = left.checked_sub(bytes.len()).ok_or_else(|| too_large(&format!("{name}: ")))?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let valid = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();

@@ -336,6 +336,7 @@ impl Output {
 pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(u16, String)> {
     let mut stream = UnixStream::connect(socket).ok()?;
     stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    stream.set_write_timeout(Some(DEADLINE)).unwrap();
     let head = format!(
         "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
         body.len()

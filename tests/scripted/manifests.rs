@@ -15,19 +15,18 @@ const GROWTH_KIB: u64 = 16 << 10;
 /// What is wrong, the file, and what is said of it: parts of one line.
 type Case = (&'static str, fn() -> Vec<u8>, &'static [&'static str]);
 
-const CASES: [Case; 18] = [
+const CASES: [Case; 17] = [
     ("unknown key", || line("spec: {image: i, comand: [x]}"), &[":4: spec.comand:", "command"]),
     ("unknown key on top", || line("spec: {image: i}\nsepc: {}"), &[":5: sepc:", "spec"]),
     ("wrong type", || line("spec: {image: i, ports: 80}"), &[":4: spec.ports:"]),
     ("wrong type deep", || line("spec: {image: i, env: {A: [1]}}"), &[":4: spec.env.A:"]),
     ("missing field", || line("spec: {}"), &["spec.image:"]),
     ("tab", || line("spec:\n\timage: i"), &[":5:", "tab"]),
-    ("duplicate key", || line("spec: {image: i, image: j}"), &[":4: spec.image:", "twice"]),
+    ("duplicate key", || line("spec: {image: i, image: j}"), &[":4: spec.image:", "already"]),
     ("not supported", || line("spec: {image: i, privileged: true}"), &["not supported yet"]),
     ("half a document", || line("spec: {image: i, command: [a"), &["m.yaml:"]),
-    ("no workload", || b"# nothing\n".to_vec(), &["m.yaml:"]),
     ("another kind", || b"apiVersion: bargee/v1\nkind: Registry\n".to_vec(), &[":2: kind:"]),
-    ("duplicate names", || (service("x") + &service("x")).into_bytes(), &["x", "twice"]),
+    ("duplicate names", || (service("x") + &service("x")).into_bytes(), &[":9: metadata.name:", "already"]),
     ("deep nesting", deep, &["m.yaml:", "deep"]),
     ("deep nesting, closed", deep_and_closed, &["m.yaml:"]),
     ("alias bomb", alias_bomb, &["m.yaml:", "50000"]),
@@ -109,10 +108,6 @@ fn what_is_too_large_or_no_text_is_refused() {
     assert!(said.err.contains("huge.yaml") && said.err.contains("1048576"), "{}", said.err);
     let (status, body) = device.apply(&huge);
     assert_eq!(status, 413, "{body}");
-    // Beyond what is read away at all.
-    let (status, body) = device.apply(&"x".repeat(20 << 20));
-    assert_eq!(status, 413, "{body}");
-
     let binary: Vec<u8> = (0..=255).cycle().take(100_000).collect();
     let file = device.path("binary.yaml");
     File::create(&file).unwrap().write_all(&binary).unwrap();
@@ -122,9 +117,11 @@ fn what_is_too_large_or_no_text_is_refused() {
     let (status, body) = device.post("/v1/deploy/microservices:apply", &binary);
     assert_eq!(status, 422, "{body}");
     assert!(body.contains("UTF-8"), "{body}");
-    // Text that is UTF-8 and still no YAML.
-    let (status, body) = device.apply("\u{0}\u{1}\u{7f}\u{feff}\u{0}");
-    assert_eq!(status, 422, "{body}");
+    // Text that is UTF-8 and still no YAML, and YAML with nothing in it.
+    for text in ["\u{0}\u{1}\u{7f}\u{feff}\u{0}", "# nothing\n", ""] {
+        let (status, body) = device.apply(text);
+        assert_eq!(status, 422, "{text:?}: {body}");
+    }
 
     let grown = device.memory_kib("VmHWM") - memory;
     println!("resident memory grew by {grown} KiB from {memory} KiB");

@@ -104,7 +104,7 @@ impl Machine {
         let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
         let context = Context { now: self.now, boot: &self.boot };
         let mut lines = Vec::new();
-        let mut strays: Vec<Uid> = Vec::new();
+        let mut with_strays: Vec<Uid> = Vec::new();
         for (uid, w) in &mut self.workloads {
             lines.clear();
             lines.extend(mine.of(uid));
@@ -113,12 +113,12 @@ impl Machine {
                 self.due.insert((w.record.declared.key.clone(), uid.clone()));
             }
             if compared == Compared::Strays {
-                strays.push(uid.clone());
+                with_strays.push(uid.clone());
             }
         }
         // In an order of their own, since each may be a line of the log.
-        strays.sort();
-        for uid in strays {
+        with_strays.sort();
+        for uid in with_strays {
             self.note_strays(&uid);
         }
         let before = std::mem::replace(&mut self.engine.unclaimed, unclaimed);
@@ -139,12 +139,13 @@ impl Machine {
         self.persist(Purpose::Whole, false, vec![Write::MarkWhole]);
     }
 
+    /// Containers of a workload that its record does not know were listed. While the current one is
+    /// in doubt, they may be its twins or all there is.
     fn note_strays(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get(uid) else { return };
         for stray in &w.strays {
             self.by_container.insert(stray.id.clone(), uid.clone());
         }
-        // While the current one is in doubt, they may be its twins or all there is.
         if !w.must_look(Slot::Current) {
             self.take_strays(uid);
         }
@@ -157,10 +158,9 @@ impl Machine {
         }
     }
 
-    /// Containers of a workload that its record does not know. Of twins the one that matches is
-    /// kept: the best of them stands for the workload if nothing better does (a rebuilt store, or
-    /// one that could not write). The rest goes.
-    pub(super) fn take_strays(&mut self, uid: &Uid) {
+    /// Of twins the one that matches is kept: the best of them stands for the workload if nothing
+    /// better does (a rebuilt store, or one that could not write). The rest goes.
+    fn take_strays(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let mut strays = std::mem::take(&mut w.strays);
         strays.sort_by_key(|line| {
@@ -234,7 +234,7 @@ fn compare(
         let line = lines.iter().copied().find(|line| is_line_of(line, instance));
         changed |= compare_slot(w, slot, line, gap, context);
     }
-    w.strays = lines.iter().copied().filter(|l| !is_known(w, l)).cloned().collect();
+    w.strays = lines.iter().filter(|line| !is_known(w, line)).copied().cloned().collect();
     if !w.strays.is_empty() {
         Compared::Strays
     } else if changed {
