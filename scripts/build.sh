@@ -89,18 +89,35 @@ need_cross_std() {
     need_packages "$package"
 }
 
+# packs_relocations : can the list of what is relocated at the start of the program be packed? It is
+# 130 KiB else. A glibc before 2.36 does not unpack it, so it is tried.
+packs_relocations() {
+    local probe result=1
+    [ -z "$CROSS" ] || return 1
+    case $TRIPLE in *-gnu) ;; *) return 1 ;; esac
+    probe=$(mktemp)
+    if printf 'int x; int *p[9] = {&x, &x}; int main(void) { return p[1] != &x; }\n' \
+        | "${CC:-cc}" -static-pie -Wl,-z,pack-relative-relocs -x c -o "$probe" - 2>/dev/null \
+        && readelf -SW "$probe" | grep -q '\.relr\.dyn' && "$probe"; then
+        result=0
+    fi
+    rm -f "$probe"
+    return $result
+}
+
 # build ARCH
 build() {
-    local arch=$1 key
+    local arch=$1 key pack=
     choose_toolchain "$arch"
     key=${TRIPLE//-/_}
     say "building $TRIPLE with $("$RUSTC" --version)"
     if [ -n "$CROSS" ]; then
         export "CARGO_TARGET_${key^^}_LINKER=${CROSS}gcc" "CC_$key=${CROSS}gcc" "AR_$key=${CROSS}ar"
     fi
+    packs_relocations && pack="'-Clink-arg=-Wl,-z,pack-relative-relocs',"
     # The remapped paths keep the builder's folders out of panic messages in the shipped file.
     "$CARGO" build --locked --release --bin bargee --target "$TRIPLE" --target-dir "$WHERE" \
-        --config "target.$TRIPLE.rustflags=['-Ctarget-feature=+crt-static',
+        --config "target.$TRIPLE.rustflags=['-Ctarget-feature=+crt-static', $pack
             '--remap-path-prefix=${CARGO_HOME:-$HOME/.cargo}=/cargo',
             '--remap-path-prefix=$TOP=/bargee']"
     ship "$arch" "$WHERE/$TRIPLE/release/bargee"
