@@ -107,7 +107,8 @@ fn named_volumes_stay_and_host_paths_are_waited_for() {
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
     let mounts = json!(["data:/data", format!("{}:/disk:ro", disk.display())]);
-    let line = "cat /disk/file; echo again >>/data/file; cat /data/file; touch /disk/x 2>/dev/null || echo no";
+    let line = "cat /disk/file; echo again >>/data/file; cat /data/file; \
+                touch /disk/x 2>/dev/null || echo no";
     let job = Manifest::shell("job", line).application("mounts").restart("never");
     let job = job.with("volumes", mounts);
     agent.deploy(std::slice::from_ref(&job));
