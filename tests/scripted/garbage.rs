@@ -144,18 +144,6 @@ fn a_hundred_idle_clients_hold_nobody_up() {
 }
 
 #[test]
-#[ignore = "tiny_http 0.12 hands more connections to its pool than threads wait there, and those \
-            that are left over wait for ever; api/guard will not let silent ones through to it"]
-fn a_burst_of_silent_clients_holds_nobody_up() {
-    let device = Device::running(&["web"]);
-    let silent: Vec<UnixStream> = (0..100).map(|_| connect(&device)).collect();
-    for _ in 0..20 {
-        others_are_answered(&device, "with silent clients");
-    }
-    drop(silent);
-}
-
-#[test]
 fn clients_that_stall_in_a_body_leave_a_thread_for_the_others() {
     let device = Device::running(&["web"]);
     let stalled: Vec<UnixStream> = (1..bargee::limits::API_THREADS)
