@@ -26,7 +26,11 @@ const CASES: [Case; 17] = [
     ("not supported", || line("spec: {image: i, privileged: true}"), &["not supported yet"]),
     ("half a document", || line("spec: {image: i, command: [a"), &["m.yaml:"]),
     ("another kind", || b"apiVersion: bargee/v1\nkind: Registry\n".to_vec(), &[":2: kind:"]),
-    ("duplicate names", || (service("x") + &service("x")).into_bytes(), &[":9: metadata.name:", "already"]),
+    (
+        "duplicate names",
+        || (service("x") + &service("x")).into_bytes(),
+        &[":9: metadata.name:", "already"],
+    ),
     ("deep nesting", deep, &["m.yaml:", "deep"]),
     ("deep nesting, closed", deep_and_closed, &["m.yaml:"]),
     ("alias bomb", alias_bomb, &["m.yaml:", "50000"]),
