@@ -186,14 +186,22 @@ struct Core {
 }
 
 /// Forgets the pids that do not run in their container any more: what was recorded of those runs is
-/// looked up again, and the rest is believed without a call.
+/// looked up again, and the rest is believed without a call. Where not one can be seen, the agent
+/// looks at another `/proc` than the engine, and nothing follows from it.
 fn forget_gone(records: &mut [Record]) {
     let proc = Path::new("/proc");
+    let mut seen = false;
+    let mut gone = Vec::new();
     for current in records.iter_mut().filter_map(|record| record.current.as_mut()) {
         let (Some(id), Some(run)) = (&current.container, &mut current.run) else { continue };
         if run.pid != 0 && !cgroup::holds(proc, run.pid, id.as_str()) {
-            run.pid = 0;
+            gone.push(&mut run.pid);
+        } else {
+            seen |= run.pid != 0;
         }
+    }
+    if seen {
+        gone.into_iter().for_each(|pid| *pid = 0);
     }
 }
 

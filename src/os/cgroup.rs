@@ -65,8 +65,8 @@ enum Format {
     CpuStat,
 }
 
-/// Whether the process `pid` runs in the container `id`, by its cgroup. A pid alone says nothing: it
-/// may belong to another process by now.
+/// Whether the process `pid` runs in the container `id`, by its cgroup. A pid alone says nothing:
+/// it may belong to another process by now.
 pub fn holds(proc: &Path, pid: u32, id: &str) -> bool {
     layout::holds(proc, id, pid)
 }

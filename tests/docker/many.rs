@@ -22,7 +22,9 @@ fn remove(names: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_hundred_workloads_come_with_one_apply_and_go_without_a_trace() {
-    let agent = Agent::on(shared());
+    let proxy = Proxy::start(&shared().socket());
+    let mut agent = Agent::new(shared(), &proxy.url());
+    agent.start();
     agent.docker().make_image("localtest/volume", "VOLUME /data");
     let names = names(100);
     let make =
@@ -43,7 +45,11 @@ fn a_hundred_workloads_come_with_one_apply_and_go_without_a_trace() {
     assert_eq!(removed.lines().count(), names.len(), "{removed}");
     assert!(agent.workloads().is_empty());
     assert_eq!(agent.containers(), []);
-    assert_eq!(agent.docker().networks(agent.node()), [""; 0]);
+    for n in agent.docker().networks(agent.node()) {
+        println!("{:#?}", &proxy.requests()[700..]);
+        println!("{}", std::fs::read_to_string(shared().directory().join("dockerd.log")).unwrap());
+        panic!("{:#}", agent.docker().read(&format!("/networks/{n}?verbose=true")));
+    }
     let volumes = agent.docker().volumes();
     assert!(volumes.iter().all(|name| !mounts.contains(name)), "{volumes:?}");
 }

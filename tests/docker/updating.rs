@@ -35,7 +35,7 @@ fn deploy_in_vain(agent: &Agent, generation: u64, manifest: Manifest, cause: &st
 fn an_update_that_cannot_be_leaves_the_old_container_running() {
     let mut agent = Agent::on(shared());
     let good = Manifest::service("web");
-    agent.deploy(&[good.clone()]);
+    agent.deploy(std::slice::from_ref(&good));
     agent.until_running(&["web"]);
     let first = agent.container("web");
 
@@ -101,7 +101,7 @@ fn an_update_changes_the_container_once_and_keeps_the_workload() {
 fn what_does_not_make_a_container_does_not_change_it() {
     let agent = Agent::on(shared());
     let web = Manifest::service("web");
-    agent.deploy(&[web.clone()]);
+    agent.deploy(std::slice::from_ref(&web));
     agent.until_running(&["web"]);
     let before = runs(&agent);
     let changes = [
@@ -111,7 +111,7 @@ fn what_does_not_make_a_container_does_not_change_it() {
         web.clone().with("pull", "missing"),
     ];
     for (change, generation) in changes.iter().zip(2..) {
-        agent.deploy_with(&["--wait"], &[change.clone()]).expect(0, &["deploy"]);
+        agent.deploy_with(&["--wait"], std::slice::from_ref(change)).expect(0, &["deploy"]);
         let one = agent.workload("web");
         assert_eq!((one.generation, one.observed_generation), (generation, generation));
         assert_eq!(runs(&agent), before, "{change:?}");

@@ -86,8 +86,8 @@ fn a_full_disk_refuses_changes_and_keeps_workloads() {
     let gone = device.container("b");
     device.engine.take_away(&gone.name);
     let made = until("b to be made again", || {
-        let all = device.engine.containers().into_iter();
-        all.filter(|made| made.name.starts_with("bargee-b-") && made.pid != 0).next()
+        let mut all = device.engine.containers().into_iter();
+        all.find(|made| made.name.starts_with("bargee-b-") && made.pid != 0)
     });
     assert_ne!(made.id, gone.id);
     assert_eq!(device.engine.containers().len(), 2);

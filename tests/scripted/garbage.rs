@@ -66,7 +66,6 @@ fn broken_requests_hurt_nobody_else() {
             "length of the universe",
             format!("{APPLY}Content-Length: 99999999999999999999999\r\n\r\n{body}").into_bytes(),
         ),
-        ("100 GB", format!("{APPLY}Content-Length: 100000000000\r\n\r\n{body}").into_bytes()),
         ("bad chunks", format!("{APPLY}Transfer-Encoding: chunked\r\n\r\nzz\r\n{body}").into()),
         ("huge chunk", format!("{APPLY}Transfer-Encoding: chunked\r\n\r\nffffffffff\r\nx").into()),
         (
@@ -111,26 +110,37 @@ fn a_body_beyond_all_bounds_is_refused_at_once() {
     }
 }
 
+/// A client that was answered once and then keeps its connection. Whoever was answered has a thread
+/// of its own, so that it is known who holds what.
+fn acquaintance(device: &Device) -> UnixStream {
+    let mut stream = connect(device);
+    stream.write_all(b"GET /health/live HTTP/1.1\r\nHost: x\r\n\r\n").unwrap();
+    let mut answer = [0; 12];
+    stream.read_exact(&mut answer).unwrap();
+    assert_eq!(answer, *b"HTTP/1.1 200");
+    stream
+}
+
 #[test]
-fn a_hundred_silent_clients_hold_nobody_up() {
+fn a_hundred_idle_clients_hold_nobody_up() {
     let device = Device::running(&["web"]);
-    let silent: Vec<UnixStream> = (0..100).map(|_| connect(&device)).collect();
+    let idle: Vec<UnixStream> = (0..100).map(|_| acquaintance(&device)).collect();
     let half: Vec<UnixStream> = (0..20)
         .map(|_| {
-            let mut stream = connect(&device);
+            let mut stream = acquaintance(&device);
             stream.write_all(b"GET /v1/ms HTTP/1.1\r\nHo").unwrap();
             stream
         })
         .collect();
     for _ in 0..20 {
-        others_are_answered(&device, "with silent clients");
+        others_are_answered(&device, "with idle clients");
     }
     device.deploy(&service("db"));
     device.until_running(&["db"]);
     let ps = device.cli(&["ps"]);
     assert_eq!(ps.code, 0, "{}", ps.err);
-    drop((silent, half));
-    others_are_answered(&device, "after silent clients");
+    drop((idle, half));
+    others_are_answered(&device, "after idle clients");
 }
 
 #[test]
@@ -138,7 +148,7 @@ fn clients_that_stall_in_a_body_leave_a_thread_for_the_others() {
     let device = Device::running(&["web"]);
     let stalled: Vec<UnixStream> = (1..bargee::limits::API_THREADS)
         .map(|_| {
-            let mut stream = connect(&device);
+            let mut stream = acquaintance(&device);
             let head = "POST /v1/deploy/microservices:apply HTTP/1.1\r\nContent-Length: 90000\r\n";
             stream.write_all(format!("{head}\r\n# begun").as_bytes()).unwrap();
             stream

@@ -22,7 +22,7 @@ use tempfile::TempDir;
 use crate::support::scripted_engine::{Container, IMAGE, ScriptedEngine};
 
 /// Nothing that a test waits for takes this long; what does is not coming.
-pub const DEADLINE: Duration = Duration::from_secs(100);
+pub const DEADLINE: Duration = Duration::from_secs(90);
 
 /// A user without rights.
 pub const NOBODY: u32 = 65_534;

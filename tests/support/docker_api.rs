@@ -1,12 +1,15 @@
 //! What an engine itself says, read past the code that is tested.
 
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::sync::{Arc, Mutex};
+use std::thread;
 
-use bargee::os::{clock, unix_http};
-use serde_json::Value;
+use bargee::os::unix_http;
+use serde_json::{Value, json};
 
-use super::DEADLINE;
 use super::engine::IMAGE;
+use super::{DEADLINE, until};
 
 /// A plain client of the Docker API.
 #[derive(Debug)]
@@ -114,31 +117,65 @@ impl DockerApi {
         names.map(|one| one["Name"].as_str().unwrap().to_owned()).collect()
     }
 
-    /// All that happened to a container so far.
-    pub fn events(&self, id: &str) -> Vec<Value> {
-        let now = clock::wall_ms();
-        let until = format!("{}.{:03}", now / 1_000, now % 1_000);
-        let filters = format!("%7B%22container%22%3A%5B%22{id}%22%5D%7D");
-        let path = format!("/events?since=1&until={until}&filters={filters}");
-        let mut answer = self.0.get(format!("http://engine{path}")).call().unwrap();
-        let text = answer.body_mut().read_to_string().unwrap();
-        text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    /// Makes a container that nobody starts, for a moment.
+    fn make_briefly<T>(&self, then: impl FnOnce(&str) -> T) -> T {
+        let made = self.post("/containers/create", &json!({"Image": IMAGE}));
+        let id = made["Id"].as_str().unwrap();
+        let done = then(id);
+        assert!(self.delete(&format!("/containers/{id}")));
+        done
     }
 
-    /// How often a container was started.
-    pub fn starts(&self, id: &str) -> usize {
-        self.events(id).iter().filter(|event| event["Action"] == "start").count()
+    /// Writes down from now on what happens. An engine remembers the last 256 events only, which
+    /// are those of a few seconds when many tests run.
+    pub fn history(&self) -> History<'_> {
+        let url = "http://engine/events?filters=%7B%22type%22%3A%5B%22container%22%5D%7D";
+        let stream = self.0.get(url).call().unwrap().into_body().into_reader();
+        let events = Arc::new(Mutex::new(Vec::<Value>::new()));
+        let written = Arc::clone(&events);
+        let read = move || {
+            for line in BufReader::new(stream).lines().map_while(Result::ok) {
+                written.lock().unwrap().push(serde_json::from_str(&line).unwrap());
+            }
+        };
+        thread::Builder::new().spawn(read).unwrap();
+        History { docker: self, events }
     }
 
     /// Makes an image `name:1` from the test image, with a change as in a Dockerfile.
     pub fn make_image(&self, name: &str, change: &str) {
-        let body = serde_json::json!({"Image": IMAGE});
-        let made = self.post("/containers/create", &body);
-        let id = made["Id"].as_str().unwrap();
         let change = change.replace(' ', "%20");
-        let path = format!("/commit?container={id}&repo={name}&tag=1&changes={change}");
-        self.post(&path, &Value::Null);
-        assert!(self.delete(&format!("/containers/{id}")));
+        self.make_briefly(|id| {
+            let path = format!("/commit?container={id}&repo={name}&tag=1&changes={change}");
+            self.post(&path, &Value::Null);
+        });
+    }
+}
+
+/// What happened since it was begun.
+#[derive(Debug)]
+pub struct History<'a> {
+    docker: &'a DockerApi,
+    events: Arc<Mutex<Vec<Value>>>,
+}
+
+impl History<'_> {
+    /// All that happened to a container until now.
+    pub fn of(&self, id: &str) -> Vec<Value> {
+        let of = |id: &str| {
+            let events = self.events.lock().unwrap();
+            events.iter().filter(|event| event["id"] == id).cloned().collect::<Vec<_>>()
+        };
+        // Events come in order: once something of now is there, all that was before is there.
+        self.docker.make_briefly(|marker| {
+            until("an event of now", || (!of(marker).is_empty()).then_some(()));
+        });
+        of(id)
+    }
+
+    /// How often a container was started.
+    pub fn starts(&self, id: &str) -> usize {
+        self.of(id).iter().filter(|event| event["Action"] == "start").count()
     }
 }
 
