@@ -55,6 +55,7 @@ fn memory(report: &mut Report, what: &str, agent: &Agent) -> Result<()> {
     report.figure(&format!("memory, {what}: RSS"), mib(memory.rss), "MiB", Some(16.0));
     report.figure(&format!("memory, {what}: PSS"), mib(memory.pss), "MiB", None);
     report.figure(&format!("memory, {what}: peak"), mib(memory.peak), "MiB", None);
+    report.figure(&format!("memory, {what}: reserved"), mib(memory.data), "MiB", None);
     Ok(())
 }
 
