@@ -162,6 +162,10 @@ pub const NODE_BYTES: usize = 128;
 
 // --- threads -----------------------------------------------------------------------------------
 
+/// Stack of a thread, library threads included. The deepest is JSON of 128 levels. A default of
+/// 2 MiB for each of twenty is address space that strict overcommit counts. Frames of a build that
+/// is not optimised are several times as large.
+pub const THREAD_STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 /// Workers that carry out steps, when the config names no other number.
 pub const WORKERS: usize = 4;
 /// Workers that a config may ask for.

@@ -17,6 +17,7 @@ use log::LevelFilter;
 
 fn main() -> ExitCode {
     memory::use_one_arena();
+    memory::use_small_stacks();
     let exit = match run_command() {
         Outcome::Ended(exit) => exit,
         Outcome::Agent(flags) => run_agent(&flags),

@@ -123,7 +123,7 @@ impl Agent {
             if begin.elapsed() > PATIENCE {
                 return Err(format!("not {wanted} workloads get {state}").into());
             }
-            pause(Duration::from_millis(50));
+            pause(Duration::from_millis(10));
         }
         Ok(())
     }

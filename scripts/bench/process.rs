@@ -14,6 +14,8 @@ pub struct Memory {
     pub pss: u64,
     /// The most that was ever resident.
     pub peak: u64,
+    /// Address space that strict overcommit counts: heap and stacks, used or not.
+    pub data: u64,
 }
 
 /// What a process has done since it was started. Of threads, only those that still run.
@@ -35,6 +37,7 @@ pub fn memory(pid: u32) -> Result<Memory> {
         rss: field(&status, "VmRSS:")?,
         pss: field(&rollup, "Pss:")?,
         peak: field(&status, "VmHWM:")?,
+        data: field(&status, "VmData:")?,
     })
 }
 

@@ -131,10 +131,12 @@ impl State {
         let c = &self.containers[id];
         let ran =
             if c.status == "created" { "0001-01-01T00:00:00Z" } else { "2026-01-01T00:00:00Z" };
+        // No process has this number, so the agent finds that no pid can be seen from where it is.
+        let pid = if c.status == "running" { i32::MAX } else { 0 };
         json!({
             "Id": id, "Image": format!("sha256:{:064x}", 1),
             "State": {
-                "Status": c.status, "OOMKilled": false, "Pid": 0, "Error": "",
+                "Status": c.status, "OOMKilled": false, "Pid": pid, "Error": "",
                 "ExitCode": if c.status == "exited" { 137 } else { 0 },
                 "StartedAt": ran, "FinishedAt": "0001-01-01T00:00:00Z",
             },

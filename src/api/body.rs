@@ -127,4 +127,14 @@ mod tests {
         assert_eq!(error.code.status(), 422);
         assert_eq!(error.message, "request body:2: is not UTF-8 text");
     }
+
+    #[test]
+    fn the_deepest_body_fits_on_the_stack_of_a_thread() {
+        for depth in [126, 1_000, BODY_BYTES / 2] {
+            let body = format!("{{\"files\":{}{}}}", "[".repeat(depth), "]".repeat(depth));
+            let answer = move || files(body.into_bytes(), "application/json").map(drop);
+            let thread = crate::os::thread::spawn("deep", answer).unwrap();
+            let _ = thread.join().expect("no overflow");
+        }
+    }
 }

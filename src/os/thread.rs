@@ -7,6 +7,7 @@ use std::time::Duration;
 use crossbeam_channel::never;
 
 use super::clock;
+use crate::limits::THREAD_STACK_BYTES;
 
 /// Starts a thread. It catches nothing: a panic ends it, and its handle tells. The kernel shows the
 /// first 15 bytes of `name`.
@@ -17,7 +18,7 @@ pub fn spawn<T: Send + 'static>(
     name: &str,
     run: impl FnOnce() -> T + Send + 'static,
 ) -> io::Result<JoinHandle<T>> {
-    Builder::new().name(name.to_owned()).spawn(run)
+    Builder::new().name(name.to_owned()).stack_size(THREAD_STACK_BYTES).spawn(run)
 }
 
 /// Waits for `thread` until `by_ms` on the boot clock.
