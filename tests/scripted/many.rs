@@ -61,9 +61,11 @@ fn one_exit(device: &Device) {
     let heard = device.engine.heard();
     let of = |route| heard.iter().filter(|one| **one == (route, before.id.clone())).count();
     assert_eq!((of(Route::Inspect), of(Route::Start)), (2, 1), "{heard:?}");
+    // And one ping tells that the engine is not about to end.
+    assert_eq!(device.engine.count(Route::Ping), 1, "{heard:?}");
     // A full compare may fall into this time.
     let lists = device.engine.count(Route::List);
-    assert_eq!(heard.len(), 3 + lists, "{heard:?}");
+    assert_eq!(heard.len(), 4 + lists, "{heard:?}");
 }
 
 fn remove_all(device: &Device, names: &[&str]) {

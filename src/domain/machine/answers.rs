@@ -102,7 +102,10 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
+        let gap = self.engine.gap && slot != Slot::Discard;
         self.with(uid, |w, context| {
+            // What it read may have ended with the engine.
+            w.gap |= gap;
             w.read(slot, reading, context);
             w.promote_first();
         });

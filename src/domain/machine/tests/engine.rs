@@ -109,6 +109,33 @@ fn an_engine_restart_is_an_interruption_for_every_policy() {
     assert_eq!(lines.len(), 3, "there, away, there: {lines:?}");
 }
 
+/// An engine that is told to end stops its containers first, and tells of each.
+#[test]
+fn an_exit_that_is_read_across_an_engine_restart_is_an_interruption() {
+    for listed_before in [false, true] {
+        let mut world = World::new();
+        world.apply(&[&policy("job", RestartPolicy::Never)]);
+        world.pass(5_000);
+        let made = world.find_mut(world.container("job").clone().as_str());
+        made.phase = Phase::Exited;
+        let (id, uid, read) = (made.id.clone(), made.tags.uid.clone(), reading(made));
+        world.engine_gone = true;
+        world.show_event(id, uid.clone(), ContainerAction::Died);
+        world.feed(Event::StreamDown(away()));
+        let step = world.machine.workloads[&uid].step.as_ref().unwrap().step;
+        let answer = Event::StepDone(step, Ok(Outcome::Found(Box::new(read))));
+        if listed_before {
+            revive_engine(&mut world);
+            world.feed(answer);
+        } else {
+            world.feed(answer);
+            revive_engine(&mut world);
+        }
+        assert_eq!(world.state("job"), State::RunningOk, "listed before: {listed_before}");
+        assert_eq!(world.view("job").last_error, "");
+    }
+}
+
 #[test]
 fn an_engine_that_a_fresh_agent_finds_away_has_interrupted_its_containers() {
     let mut world = World::new();
