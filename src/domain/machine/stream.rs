@@ -22,10 +22,10 @@ impl Machine {
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
         let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
-        // An engine that this agent first finds away has ended its containers as well.
-        if self.engine.stream_up || (away && !self.engine.listed) {
-            self.engine.gap = true;
-        }
+        // An engine that is away may have ended its containers, whether this agent saw it go or finds
+        // it so. One that only lost the stream answers still, and an exit under it is an exit: with a
+        // stream that comes and goes, a finished job would else run again and again.
+        self.engine.gap |= away;
         self.engine.stream_up = false;
         if away {
             self.engine_away(fault);

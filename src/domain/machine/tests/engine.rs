@@ -362,3 +362,24 @@ fn a_container_that_comes_late_under_a_taken_name_is_used() {
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.containers.keys().collect::<Vec<_>>(), [name]);
 }
+
+#[test]
+fn a_job_that_ends_while_only_the_stream_is_down_has_ended() {
+    let mut world = World::new();
+    world.apply(&[
+        &policy("done", RestartPolicy::Never),
+        &policy("failed", RestartPolicy::OnFailure),
+    ]);
+    world.pass(1_000);
+    for (name, code) in [("done", 0), ("failed", 1)] {
+        let id = world.container(name);
+        let made = world.find_mut(id.as_str());
+        (made.phase, made.exit_code) = (Phase::Exited, code);
+    }
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    assert_eq!(world.state("done"), State::SucceededOk);
+    assert_eq!(world.view("failed").error_message, "exitCode=1 oomKilled=false");
+    world.pass(10_000);
+    assert_eq!(world.view("failed").restart_count, 1);
+}
