@@ -73,7 +73,10 @@ impl Machine {
                 self.end_task(task, TaskState::Done, String::new());
             }
             (FlightKind::Remove, Outcome::Removed) => self.with(uid, |w, _| w.drop_discard()),
-            (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => self.on_network_gone(uid),
+            (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => {
+                self.reopen_network(uid);
+                self.with(uid, |w, _| w.network_removed = true);
+            }
             (kind, outcome) => {
                 let text = format!("bug: {kind:?} was answered with {outcome:?}");
                 self.log(Level::Warn, text);
@@ -121,9 +124,9 @@ impl Machine {
         });
     }
 
-    fn on_network_gone(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        w.network_removed = true;
+    /// The removal of the network has ended, whatever came of it: who waited for that goes on.
+    fn reopen_network(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
         let application = w.record.declared.key.application.clone();
         self.closing.remove(&application);
         let waiting: Vec<Uid> = self
@@ -158,16 +161,12 @@ impl Machine {
                 });
             }
             FlightKind::RemoveNetwork => {
-                let application =
-                    self.workloads.get(uid).map(|w| w.record.declared.key.application.clone());
-                if let Some(application) = application {
-                    self.closing.remove(&application);
-                }
+                self.reopen_network(uid);
                 if fault.kind.is_unknown() {
                     return self.unknown(uid, None);
                 }
                 self.log(Level::Warn, format!("a network is left behind: {fault}"));
-                self.on_network_gone(uid);
+                self.with(uid, |w, _| w.network_removed = true);
             }
             FlightKind::Forget(_) => {}
         }

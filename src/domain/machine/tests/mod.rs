@@ -21,6 +21,8 @@ mod asks;
 
 mod engine;
 
+mod late;
+
 mod restart;
 
 mod states;
@@ -63,8 +65,10 @@ struct World {
     short_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
-    /// Calls beginning with one of these words are taken and never answered.
+    /// Calls beginning with one of these words are taken and not answered.
     unanswered: Vec<&'static str>,
+    /// What would have been their answers.
+    withheld: Vec<Event>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -121,6 +125,7 @@ impl World {
             short_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
+            withheld: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -184,14 +189,16 @@ impl World {
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
-                    if self.unanswered.contains(&"pull") {
-                        continue;
-                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
                     }
-                    self.events.push_back(Event::PullDone(image, result));
+                    let done = Event::PullDone(image, result);
+                    if self.unanswered.contains(&"pull") {
+                        self.withheld.push(done);
+                    } else {
+                        self.events.push_back(done);
+                    }
                 }
                 Effect::List(_) if self.engine_gone => {}
                 Effect::List(id) => {
@@ -263,10 +270,17 @@ impl World {
             result = Err(fault);
         }
         let call = self.calls.last().map_or("", String::as_str);
-        if self.unanswered.iter().any(|word| call.starts_with(word)) {
-            return;
+        let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
+        let answer = Event::StepDone(step.id, result);
+        if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    /// What was not answered is answered now.
+    fn answer_late(&mut self) {
+        self.unanswered.clear();
+        for answer in std::mem::take(&mut self.withheld) {
+            self.feed(answer);
         }
-        self.events.push_back(Event::StepDone(step.id, result));
     }
 
     fn carry_out(&mut self, op: &Op) -> Result<Outcome, Fault> {
@@ -330,7 +344,10 @@ impl World {
             }
             Op::RemoveNetwork(_) => {
                 self.calls.push("remove network".to_owned());
-                Ok(Outcome::NetworkRemoved)
+                match self.fault("network") {
+                    Some(fault) => Err(fault),
+                    None => Ok(Outcome::NetworkRemoved),
+                }
             }
         }
     }
