@@ -117,9 +117,10 @@ impl Workload {
 
     // --- failed tries --------------------------------------------------------------------------
 
-    /// A pull, create or start failed with something that says what is wrong.
-    pub fn fail_try(&mut self, fault: &Fault, context: Context) {
-        if self.needs_update() {
+    /// A pull, create or start for the container in `slot` failed with something that says what is
+    /// wrong.
+    pub fn fail_try(&mut self, slot: Slot, fault: &Fault, context: Context) {
+        if slot == Slot::Next && self.needs_update() {
             return self.fail_update(fault.to_string(), context);
         }
         self.record.failure_count = self.record.failure_count.saturating_add(1);

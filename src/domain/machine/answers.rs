@@ -101,7 +101,7 @@ impl Machine {
             let fault = Fault::new(FaultKind::Trouble, "create container", "", text);
             return self.with(uid, |w, context| {
                 w.record.next = None;
-                w.fail_try(&fault, context);
+                w.fail_try(Slot::Next, &fault, context);
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
@@ -183,18 +183,29 @@ impl Machine {
     }
 
     fn on_create_fault(&mut self, uid: &Uid, fault: &Fault) {
+        if self.is_moot(uid, Slot::Next, fault) {
+            return self.with(uid, |w, _| w.mark_stale(Slot::Next));
+        }
         match fault.kind {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NameTaken => self.on_name_taken(uid, fault),
             kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
-            FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
+            FaultKind::Refused => {
+                self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
+            }
             // Some engines answer with an error and have made the container all the same.
             _ => self.with(uid, |w, context| {
                 w.mark_stale(Slot::Next);
-                w.fail_try(fault, context);
+                w.fail_try(Slot::Next, fault, context);
             }),
         }
+    }
+
+    /// The call was for something else than what is wanted by now, so that its failure is not the
+    /// failure of that.
+    fn is_moot(&self, uid: &Uid, slot: Slot, fault: &Fault) -> bool {
+        !fault.kind.is_unknown() && self.workloads.get(uid).is_some_and(|w| w.is_superseded(slot))
     }
 
     fn on_name_taken(&mut self, uid: &Uid, fault: &Fault) {
@@ -205,7 +216,7 @@ impl Machine {
         // Taken, and yet nothing of ours is there: a fresh name is drawn.
         w.name_clash = false;
         w.record.next = None;
-        self.with(uid, |w, context| w.fail_try(fault, context));
+        self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
         // Engines also say so while they make it for somebody who does not wait any more, as an
         // agent that was killed: a listing finds it, most likely before the next try.
         self.look_soon();
@@ -222,7 +233,7 @@ impl Machine {
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
         w.pulled = 0;
-        self.with(uid, |w, context| w.fail_try(&fault, context));
+        self.with(uid, |w, context| w.fail_try(Slot::Next, &fault, context));
     }
 
     /// A missing mount source is waited for; an update that needs one fails, since the service
@@ -239,6 +250,9 @@ impl Machine {
     }
 
     fn on_start_fault(&mut self, uid: &Uid, slot: Slot, fault: &Fault) {
+        if self.is_moot(uid, slot, fault) {
+            return self.with(uid, |w, _| w.mark_stale(slot));
+        }
         match fault.kind {
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
@@ -249,7 +263,7 @@ impl Machine {
             }),
             FaultKind::Conflict => self.unknown(uid, Some(slot)),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
-            _ => self.with(uid, |w, context| w.fail_try(fault, context)),
+            _ => self.with(uid, |w, context| w.fail_try(slot, fault, context)),
         }
     }
 
@@ -282,7 +296,7 @@ impl Machine {
                 match &result {
                     Ok(()) => w.pulled = w.record.generation,
                     Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
-                    Err(fault) => w.fail_try(fault, context),
+                    Err(fault) => w.fail_try(Slot::Next, fault, context),
                 }
             });
         }

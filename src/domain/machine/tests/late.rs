@@ -22,3 +22,85 @@ fn a_removal_of_the_network_that_fails_holds_nobody() {
         assert_eq!(world.state("b"), State::RunningOk, "{kind:?}");
     }
 }
+
+/// Every call that can fail, first for a first container and then for an update.
+#[test]
+fn the_failure_of_a_superseded_call_is_not_that_of_the_new_generation() {
+    for call in ["create", "start"] {
+        for kind in [FaultKind::Refused, FaultKind::Trouble, FaultKind::HostPath] {
+            for update in [false, true] {
+                let mut world = World::new();
+                if update {
+                    world.apply(&[&image(1)]);
+                }
+                world.unanswered.push(call);
+                world.fail_next(call, &[kind]);
+                world.apply(&[&image(2)]);
+                world.apply(&[&image(3)]);
+                world.answer_late();
+                let what = format!("{call} {kind:?} {update}");
+                let view = world.view("web");
+                assert_eq!(view.failed_update, None, "{what}");
+                assert_eq!(view.state, State::RunningOk, "{what}: {}", view.info);
+                assert_eq!(view.observed_generation, view.generation, "{what}");
+                assert_eq!((view.failure_count, &*view.last_error), (0, ""), "{what}");
+                assert_eq!(world.containers.len(), 1, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn the_crash_of_a_superseded_successor_is_not_that_of_the_new_generation() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.unanswered.push("start");
+    world.apply(&[&image(2)]);
+    let made = world.containers.values_mut().find(|made| made.phase == Phase::Running).unwrap();
+    made.phase = Phase::Exited;
+    made.exit_code = 1;
+    let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+    world.apply(&[&image(3)]);
+    let action = ContainerAction::Died;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    // The reading of the start: it ended right away.
+    let Some(Event::StepDone(_, Ok(Outcome::Started(reading)))) = world.withheld.first_mut() else {
+        panic!("a start");
+    };
+    (reading.phase, reading.exit_code) = (Phase::Exited, 1);
+    world.answer_late();
+    assert_eq!(world.view("web").failed_update, None);
+    assert_eq!(world.view("web").observed_generation, 3);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn nothing_is_pulled_for_a_workload_that_is_not_wanted_running_any_more() {
+    for (verb, state) in [(Verb::Stop, Some(State::StoppedOk)), (Verb::Remove, None)] {
+        let mut world = World::new();
+        world.missing_images.push("image:1".to_owned());
+        world.unanswered.push("create");
+        world.apply(&[&image(1)]);
+        world.verb("web", verb);
+        world.answer_late();
+        assert_eq!(world.count("pull"), 0);
+        assert_eq!(world.views.values().next().map(|view| view.state), state);
+    }
+}
+
+#[test]
+fn a_missing_image_of_a_superseded_generation_is_not_asked_for() {
+    let never = workload("web", |spec| {
+        spec.image = "image:2".to_owned();
+        spec.pull = Pull::Never;
+    });
+    let mut world = World::new();
+    world.missing_images.push("image:1".to_owned());
+    world.unanswered.push("create");
+    world.apply(&[&image(1)]);
+    world.apply(&[&never]);
+    world.answer_late();
+    assert_eq!(world.count("pull"), 0);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").last_error, "");
+}
