@@ -278,7 +278,8 @@ impl Workload {
     /// Something else is wanted by now than to make or start the container in `slot`.
     pub fn is_superseded(&self, slot: Slot) -> bool {
         let other = match slot {
-            Slot::Current => self.needs_update(),
+            // While the new image is pulled, what there is is still wanted.
+            Slot::Current => self.needs_update() && !self.pulling,
             Slot::Next | Slot::Discard => {
                 self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
             }

@@ -292,7 +292,9 @@ impl Machine {
         for uid in pull.waiting {
             self.mark(&uid);
             self.with(&uid, |w, context| {
-                w.pulling = false;
+                if !std::mem::take(&mut w.pulling) {
+                    return;
+                }
                 match &result {
                     Ok(()) => w.pulled = w.record.generation,
                     Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),

@@ -104,3 +104,47 @@ fn a_missing_image_of_a_superseded_generation_is_not_asked_for() {
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").last_error, "");
 }
+
+/// The pull of an update may take hours.
+#[test]
+fn what_runs_is_looked_after_while_an_update_is_pulled() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.pass(30_000);
+    world.missing_images.push("image:2".to_owned());
+    world.unanswered.push("pull");
+    world.apply(&[&image(2)]);
+    let old = world.container("web");
+    world.exit("web", 1);
+    assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
+    assert_eq!((world.running(), world.view("web").restart_count), (1, 1));
+    // Another crash, and a start that fails: on the backoff, and no failure of the update.
+    world.fail_next("start", &[FaultKind::Trouble]);
+    world.exit("web", 1);
+    world.pass(10_000);
+    assert_eq!(world.count("start"), 3, "the second try has to wait");
+    world.pass(20_000);
+    assert_eq!((world.running(), world.view("web").restart_count), (1, 2));
+    assert_eq!(world.count("start"), 4);
+    // Vanished: there is nothing to go back to, and the new one is on its way.
+    world.containers.clear();
+    let uid = world.view("web").uid.clone();
+    let action = ContainerAction::Removed;
+    world.feed(Event::Container(ContainerEvent { id: old, uid, action }));
+    assert_eq!(world.count("pull"), 1);
+    world.answer_late();
+    world.pass(30_000);
+    assert_eq!(world.view("web").failed_update, None);
+    assert_eq!((world.state("web"), world.view("web").observed_generation), (State::RunningOk, 2));
+}
+
+#[test]
+fn a_signal_is_sent_while_an_update_is_pulled() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.missing_images.push("image:2".to_owned());
+    world.unanswered.push("pull");
+    world.apply(&[&image(2)]);
+    let task = world.verb("web", Verb::Kill("SIGHUP".to_owned()));
+    assert_eq!(world.task(task), TaskState::Done);
+}
