@@ -55,6 +55,8 @@ struct World {
     faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
     /// Images on the device; `None`: all.
     missing_images: Vec<String>,
+    /// Host paths that are not there.
+    missing_paths: Vec<&'static str>,
     /// The store fails.
     store_fails: bool,
     /// The store fails, but for declarations.
@@ -119,6 +121,7 @@ impl World {
             calls: Vec::new(),
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
+            missing_paths: Vec::new(),
             store_fails: false,
             rows_fail: false,
             stream_silent: false,
@@ -294,8 +297,9 @@ impl World {
                 Ok(found.unwrap_or(Outcome::NotFound))
             }
             Op::Create(new) => self.create(new),
-            Op::Start(id, _) => {
+            Op::Start(id, declared) => {
                 self.calls.push("start".to_owned());
+                declared.as_deref().map_or(Ok(()), |declared| self.check_paths(declared))?;
                 if let Some(fault) = self.fault("start") {
                     return Err(fault);
                 }
@@ -352,6 +356,14 @@ impl World {
         }
     }
 
+    fn check_paths(&self, declared: &Declared) -> Result<(), Fault> {
+        let mut paths = declared.spec.host_paths().map(|(path, _)| path);
+        match paths.find(|path| self.missing_paths.contains(path)) {
+            Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
+            None => Ok(()),
+        }
+    }
+
     /// Every process obeys at once, unless the fault `deaf` is waiting.
     fn signal(&mut self, id: &ContainerId) {
         if self.fault("deaf").is_some() {
@@ -371,6 +383,7 @@ impl World {
     fn create(&mut self, new: &NewContainer) -> Result<Outcome, Fault> {
         let image = &new.declared.spec.image;
         self.calls.push(format!("create {image}"));
+        self.check_paths(&new.declared)?;
         if let Some(fault) = self.fault("create") {
             return Err(fault);
         }
