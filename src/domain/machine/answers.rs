@@ -62,11 +62,7 @@ impl Machine {
             }
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
-                self.expect_start(uid, &reading.id);
-                self.with(uid, |w, context| {
-                    w.hold = None;
-                    w.read(slot, *reading, context);
-                });
+                self.on_started(uid, slot, *reading);
             }
             (FlightKind::Signal(_), Outcome::Signalled) => {}
             (FlightKind::Kill(task), Outcome::Signalled) => {
@@ -122,6 +118,25 @@ impl Machine {
             w.set_seen(Slot::Next, Seen::Present(Box::new(just_created(id))));
             w.promote_first();
         });
+    }
+
+    /// Engines have been seen to answer before the deed, and to leave it at that.
+    fn on_started(&mut self, uid: &Uid, slot: Slot, reading: Reading) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        let before = w.instance(slot).and_then(|instance| instance.run.as_ref());
+        let before = before.map_or(0, |run| run.started_at_ns);
+        let id = reading.id.clone();
+        if reading.phase.is_live() || reading.started_at_ns != before {
+            self.expect_start(uid, &id);
+            return self.with(uid, |w, context| {
+                w.hold = None;
+                w.read(slot, reading, context);
+            });
+        }
+        let text = "the engine says that it was started, and it did not run";
+        let fault = Fault::new(FaultKind::Trouble, "start container", id.as_str(), text);
+        self.with(uid, |w, context| w.read(slot, reading, context));
+        self.on_start_fault(uid, slot, &fault);
     }
 
     /// The removal of the network has ended, whatever came of it: who waited for that goes on.
@@ -258,8 +273,8 @@ impl Machine {
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
             FaultKind::NoNetwork => self.with(uid, |w, context| {
                 // Its network was taken from it: only a new container can be given another.
+                w.fail_try(slot, fault, context);
                 w.discard_slot(slot);
-                w.note_unknown(context);
             }),
             FaultKind::Conflict => self.unknown(uid, Some(slot)),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),

@@ -63,6 +63,10 @@ struct World {
     rows_fail: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
+    /// Containers are gone as soon as they are made.
+    made_is_lost: bool,
+    /// Starts are answered, and nothing is started.
+    starts_nothing: bool,
     /// Listings leave every container out.
     short_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
@@ -125,6 +129,8 @@ impl World {
             store_fails: false,
             rows_fail: false,
             stream_silent: false,
+            made_is_lost: false,
+            starts_nothing: false,
             short_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
@@ -307,6 +313,10 @@ impl World {
                     let kind = FaultKind::NoContainer;
                     return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
                 }
+                if self.starts_nothing {
+                    let made = self.find_mut(id.as_str());
+                    return Ok(Outcome::Started(Box::new(reading(made))));
+                }
                 self.last += 1;
                 let (now, last) = (self.now, self.last);
                 let made = self.find_mut(id.as_str());
@@ -398,7 +408,9 @@ impl World {
         let tags = Tags::read(|label| new.labels.get(label).map(String::as_str)).unwrap();
         let made =
             Made { id: id.clone(), tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
-        self.containers.insert(new.name.to_string(), made);
+        if !self.made_is_lost {
+            self.containers.insert(new.name.to_string(), made);
+        }
         Ok(Outcome::Created(id))
     }
 

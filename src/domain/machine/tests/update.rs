@@ -201,3 +201,15 @@ fn the_old_container_does_not_wait_for_the_mounts_of_the_new_one() {
     world.pass(5_000);
     assert_eq!(world.state("web"), State::RunningOk);
 }
+
+#[test]
+fn an_update_whose_network_is_gone_brings_the_old_one_back() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.fail_next("start", &[FaultKind::NoNetwork]);
+    world.apply(&[&image(2)]);
+    assert_eq!((world.container("web"), world.state("web")), (old, State::RunningOk));
+    assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+    assert_eq!(world.containers.len(), 1);
+}
