@@ -5,7 +5,7 @@
 use super::declared::Pull;
 use super::lifecycle::{Context, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::Desired;
+use super::record::{Desired, Record};
 use super::restart;
 use super::time::Tick;
 
@@ -232,8 +232,12 @@ fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
     if pulls_first(w) { Decision::Pull } else { Decision::Create }
 }
 
+/// Once for each generation; one that ran already was pulled, maybe by an agent before this one.
 fn pulls_first(w: &Workload) -> bool {
-    w.record.declared.spec.pull == Pull::Always && w.pulled != w.record.generation
+    let Record { declared, generation, observed_generation, .. } = &w.record;
+    declared.spec.pull == Pull::Always
+        && w.pulled != *generation
+        && observed_generation != generation
 }
 
 fn plan_current(w: &Workload, s: &Surroundings) -> Decision {

@@ -213,3 +213,16 @@ fn an_update_whose_network_is_gone_brings_the_old_one_back() {
     assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
     assert_eq!(world.containers.len(), 1);
 }
+
+#[test]
+fn a_container_made_again_in_its_generation_needs_no_registry() {
+    let always = workload("web", |spec| spec.pull = Pull::Always);
+    let mut world = World::new();
+    world.apply(&[&always]);
+    world.pass(10_000);
+    let mut world = world.restart_agent(BOOT);
+    world.fail_next("pull", &[FaultKind::Trouble]);
+    world.containers.clear();
+    world.pass(120_000);
+    assert_eq!((world.count("pull"), world.state("web")), (0, State::RunningOk));
+}
