@@ -92,6 +92,9 @@ impl Machine {
         let Some(w) = self.workloads.get(uid) else { return };
         let known = w.instance(slot).is_some_and(|i| i.container.is_some());
         let ours = reading.tags.as_ref().is_some_and(|tags| tags.uid == *uid);
+        if !known && !ours && slot == Slot::Discard {
+            return self.with(uid, |w, _| w.drop_discard());
+        }
         if !known && !ours {
             let text = "a container that is not bargee's holds this name; it is left alone";
             let fault = Fault::new(FaultKind::Trouble, "create container", "", text);
