@@ -69,6 +69,8 @@ struct World {
     starts_nothing: bool,
     /// Listings leave every container out.
     short_list: bool,
+    /// Listings are taken and not answered.
+    hold_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
     /// Calls beginning with one of these words are taken and not answered.
@@ -132,6 +134,7 @@ impl World {
             made_is_lost: false,
             starts_nothing: false,
             short_list: false,
+            hold_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
             withheld: Vec::new(),
@@ -217,7 +220,12 @@ impl World {
                         None if self.short_list => Ok(Vec::new()),
                         None => Ok(self.containers.values().map(listed).collect()),
                     };
-                    self.events.push_back(Event::Listing(id, result));
+                    let listing = Event::Listing(id, result);
+                    let to = self.hold_list.then_some(&mut self.withheld);
+                    match to {
+                        Some(withheld) => withheld.push(listing),
+                        None => self.events.push_back(listing),
+                    }
                 }
                 Effect::Answer(ask, answer) => {
                     self.answers.insert(ask, answer);
