@@ -275,6 +275,18 @@ impl Workload {
         current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
     }
 
+    /// Something else is wanted by now than to make or start the container in `slot`.
+    pub fn is_superseded(&self, slot: Slot) -> bool {
+        let other = match slot {
+            // While the new image is pulled, what there is is still wanted.
+            Slot::Current => self.needs_update() && !self.pulling,
+            Slot::Next | Slot::Discard => {
+                self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
+            }
+        };
+        other || self.record.desired != Desired::Running
+    }
+
     /// Past five refusals it is left alone.
     pub fn given_up(&self) -> bool {
         self.record.refusals >= limits::REFUSALS
@@ -349,7 +361,7 @@ impl Workload {
             }
             // Cut short by somebody else: it is started once more.
             (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
-            (Slot::Next, Phase::Exited) if ran => {
+            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
                 let cause = self.next_seen.reading().map(|r| exit_of(r, false));
                 let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
                 self.fail_update(cause, context);

@@ -5,7 +5,7 @@
 use super::declared::Pull;
 use super::lifecycle::{Context, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::Desired;
+use super::record::{Desired, Record};
 use super::restart;
 use super::time::Tick;
 
@@ -65,7 +65,7 @@ pub enum Decision {
 pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     let now = s.context.now.tick;
     let resting = w.retry_at.is_some_and(|at| at > now);
-    if w.step.is_some() || w.held || w.pulling || !s.engine_ready || resting {
+    if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
     if w.kill.is_some() && !w.must_look(Slot::Current) {
@@ -186,7 +186,10 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
             // It never ran: nothing to return to, so the new one is tried like a first one.
             return Decision::Discard(Slot::Current);
         }
-        return plan_update(w, s.context.now.tick);
+        if !w.pulling {
+            return plan_update(w, s.context.now.tick);
+        }
+        // What there is goes on until the new image is here, which may take hours.
     }
     if w.record.current.is_none() {
         return plan_first(w, s);
@@ -223,14 +226,18 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
 }
 
 fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
-    if w.given_up() || w.waits_until(s.context).is_some() {
+    if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
     if pulls_first(w) { Decision::Pull } else { Decision::Create }
 }
 
+/// Once for each generation; one that ran already was pulled, maybe by an agent before this one.
 fn pulls_first(w: &Workload) -> bool {
-    w.record.declared.spec.pull == Pull::Always && w.pulled != w.record.generation
+    let Record { declared, generation, observed_generation, .. } = &w.record;
+    declared.spec.pull == Pull::Always
+        && w.pulled != *generation
+        && observed_generation != generation
 }
 
 fn plan_current(w: &Workload, s: &Surroundings) -> Decision {

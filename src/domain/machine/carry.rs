@@ -12,6 +12,7 @@ use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
 use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::spec_hash::{is_comparable, spec_hash};
 use crate::domain::view::TaskState;
 use crate::limits;
 
@@ -141,6 +142,10 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.instance(slot) else { return };
         let (Some(id), ran) = (instance.container.clone(), instance.run.is_some()) else { return };
+        // One that an update failed to replace was made from something else.
+        let hash = &instance.spec_hash;
+        let other = is_comparable(hash) && *hash != w.wanted_hash;
+        let made_from = (!other).then(|| w.record.declared.clone());
         if w.record.boot.as_ref() != Some(&boot) {
             w.record.boot = Some(boot);
             w.dirty = true;
@@ -149,7 +154,7 @@ impl Machine {
         // The end of its last run is recorded first, so that an agent that comes back does not take
         // the new run for that one.
         let durable = w.dirty && ran && writes;
-        let op = Op::Start(id, w.record.declared.clone());
+        let op = Op::Start(id, made_from);
         self.send(uid, FlightKind::Start(slot), op, durable);
     }
 
@@ -260,7 +265,7 @@ impl Machine {
 
     fn labels(&self, record: &Record, name: &InstanceName) -> BTreeMap<String, String> {
         let key = &record.declared.key;
-        let hash = crate::domain::spec_hash::spec_hash(&record.declared);
+        let hash = spec_hash(&record.declared);
         let mut labels = record.declared.labels.clone();
         labels.extend(
             [

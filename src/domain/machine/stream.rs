@@ -7,7 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::Slot;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::EngineInfo;
-use crate::domain::time::Tick;
+use crate::domain::time::{Span, Tick};
 use crate::limits;
 
 impl Machine {
@@ -27,6 +27,8 @@ impl Machine {
         // stream that comes and goes, a finished job would else run again and again.
         self.engine.gap |= away;
         self.engine.stream_up = false;
+        // What was asked before shows nothing of what happened with the stream.
+        self.engine.listing = None;
         if away {
             self.engine_away(fault);
             // The stream's own tries to connect are the looks at the engine.
@@ -119,11 +121,10 @@ impl Machine {
     pub(super) fn check_start_shown(&mut self, uid: &Uid) {
         let now = self.now.tick;
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        if w.start_expected.as_ref().is_none_or(|(_, by)| *by > now) {
-            return;
-        }
-        w.start_expected = None;
-        if self.engine.stream_up && !self.engine.stream_doubted {
+        let Some((_, by)) = w.start_expected.take_if(|(_, by)| *by <= now) else { return };
+        // One that was opened after the start had nothing to show.
+        let was_open = self.engine.stream_since + Span(limits::START_EVENT_MS) <= by;
+        if self.engine.stream_up && was_open && !self.engine.stream_doubted {
             self.engine.stream_doubted = true;
             let text = "a start did not show on the event stream within 5 s: the engine is polled";
             self.set_condition("eventStream", text.to_owned());

@@ -383,3 +383,61 @@ fn a_job_that_ends_while_only_the_stream_is_down_has_ended() {
     world.pass(10_000);
     assert_eq!(world.view("failed").restart_count, 1);
 }
+
+/// A listing that was sent before the stream was lost is not the first one after it.
+#[test]
+fn an_old_listing_does_not_use_up_the_loss_of_the_stream() {
+    let mut world = World::new();
+    world.apply(&[&policy("never", RestartPolicy::Never)]);
+    world.pass(30_000);
+    world.hold_list = true;
+    world.pass(limits::FULL_COMPARE_MS);
+    let old = world.withheld.pop().expect("a listing");
+    world.hold_list = false;
+    kill_engine(&mut world);
+    world.feed(old);
+    assert!(!world.machine.engine.up, "an old answer does not say that it is there");
+    revive_engine(&mut world);
+    assert_eq!(world.state("never"), State::RunningOk);
+}
+
+#[test]
+fn a_name_of_ours_that_somebody_else_took_is_left_alone() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.unanswered.push("create");
+    world.fail_next("create", &[FaultKind::Trouble]);
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    let name = world.row("web").next.as_ref().unwrap().name.to_string();
+    let tags = Tags {
+        uid: Uid::new("somebody"),
+        key: Key { application: Label::parse("x").unwrap(), name: Label::parse("x").unwrap() },
+        instance: InstanceName::new("other"),
+        generation: 1,
+        spec_hash: spec_hash(&workload("x", |_| {})),
+        store: StoreId::new("other"),
+        node: "node".to_owned(),
+    };
+    let id = ContainerId::new("foreign");
+    let made = Made { id, tags, phase: Phase::Running, started_at_ns: 1, exit_code: 0 };
+    world.containers.insert(name.clone(), made);
+    world.answer_late();
+    world.pass(60_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert!(world.row("web").discards.is_empty());
+    assert_eq!(world.containers[&name].phase, Phase::Running);
+    assert!(world.count("inspect") < 5, "{:?}", world.calls);
+}
+
+#[test]
+fn a_stream_that_was_opened_after_a_start_is_not_doubted_for_it() {
+    let mut world = World::new();
+    world.stream_silent = true;
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(1_000);
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.pass(2_000);
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.pass(60_000);
+    assert_eq!(world.count("reopen"), 0);
+}

@@ -21,6 +21,8 @@ mod asks;
 
 mod engine;
 
+mod late;
+
 mod restart;
 
 mod states;
@@ -53,18 +55,28 @@ struct World {
     faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
     /// Images on the device; `None`: all.
     missing_images: Vec<String>,
+    /// Host paths that are not there.
+    missing_paths: Vec<&'static str>,
     /// The store fails.
     store_fails: bool,
     /// The store fails, but for declarations.
     rows_fail: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
+    /// Containers are gone as soon as they are made.
+    made_is_lost: bool,
+    /// Starts are answered, and nothing is started.
+    starts_nothing: bool,
     /// Listings leave every container out.
     short_list: bool,
+    /// Listings are taken and not answered.
+    hold_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
-    /// Calls beginning with one of these words are taken and never answered.
+    /// Calls beginning with one of these words are taken and not answered.
     unanswered: Vec<&'static str>,
+    /// What would have been their answers.
+    withheld: Vec<Event>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -115,12 +127,17 @@ impl World {
             calls: Vec::new(),
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
+            missing_paths: Vec::new(),
             store_fails: false,
             rows_fail: false,
             stream_silent: false,
+            made_is_lost: false,
+            starts_nothing: false,
             short_list: false,
+            hold_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
+            withheld: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -184,14 +201,16 @@ impl World {
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
-                    if self.unanswered.contains(&"pull") {
-                        continue;
-                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
                     }
-                    self.events.push_back(Event::PullDone(image, result));
+                    let done = Event::PullDone(image, result);
+                    if self.unanswered.contains(&"pull") {
+                        self.withheld.push(done);
+                    } else {
+                        self.events.push_back(done);
+                    }
                 }
                 Effect::List(_) if self.engine_gone => {}
                 Effect::List(id) => {
@@ -201,7 +220,12 @@ impl World {
                         None if self.short_list => Ok(Vec::new()),
                         None => Ok(self.containers.values().map(listed).collect()),
                     };
-                    self.events.push_back(Event::Listing(id, result));
+                    let listing = Event::Listing(id, result);
+                    let to = self.hold_list.then_some(&mut self.withheld);
+                    match to {
+                        Some(withheld) => withheld.push(listing),
+                        None => self.events.push_back(listing),
+                    }
                 }
                 Effect::Answer(ask, answer) => {
                     self.answers.insert(ask, answer);
@@ -263,10 +287,17 @@ impl World {
             result = Err(fault);
         }
         let call = self.calls.last().map_or("", String::as_str);
-        if self.unanswered.iter().any(|word| call.starts_with(word)) {
-            return;
+        let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
+        let answer = Event::StepDone(step.id, result);
+        if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    /// What was not answered is answered now.
+    fn answer_late(&mut self) {
+        self.unanswered.clear();
+        for answer in std::mem::take(&mut self.withheld) {
+            self.feed(answer);
         }
-        self.events.push_back(Event::StepDone(step.id, result));
     }
 
     fn carry_out(&mut self, op: &Op) -> Result<Outcome, Fault> {
@@ -280,14 +311,19 @@ impl World {
                 Ok(found.unwrap_or(Outcome::NotFound))
             }
             Op::Create(new) => self.create(new),
-            Op::Start(id, _) => {
+            Op::Start(id, declared) => {
                 self.calls.push("start".to_owned());
+                declared.as_deref().map_or(Ok(()), |declared| self.check_paths(declared))?;
                 if let Some(fault) = self.fault("start") {
                     return Err(fault);
                 }
                 if self.find(id.as_str()).is_none() {
                     let kind = FaultKind::NoContainer;
                     return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
+                }
+                if self.starts_nothing {
+                    let made = self.find_mut(id.as_str());
+                    return Ok(Outcome::Started(Box::new(reading(made))));
                 }
                 self.last += 1;
                 let (now, last) = (self.now, self.last);
@@ -330,8 +366,19 @@ impl World {
             }
             Op::RemoveNetwork(_) => {
                 self.calls.push("remove network".to_owned());
-                Ok(Outcome::NetworkRemoved)
+                match self.fault("network") {
+                    Some(fault) => Err(fault),
+                    None => Ok(Outcome::NetworkRemoved),
+                }
             }
+        }
+    }
+
+    fn check_paths(&self, declared: &Declared) -> Result<(), Fault> {
+        let mut paths = declared.spec.host_paths().map(|(path, _)| path);
+        match paths.find(|path| self.missing_paths.contains(path)) {
+            Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
+            None => Ok(()),
         }
     }
 
@@ -354,6 +401,7 @@ impl World {
     fn create(&mut self, new: &NewContainer) -> Result<Outcome, Fault> {
         let image = &new.declared.spec.image;
         self.calls.push(format!("create {image}"));
+        self.check_paths(&new.declared)?;
         if let Some(fault) = self.fault("create") {
             return Err(fault);
         }
@@ -368,7 +416,9 @@ impl World {
         let tags = Tags::read(|label| new.labels.get(label).map(String::as_str)).unwrap();
         let made =
             Made { id: id.clone(), tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
-        self.containers.insert(new.name.to_string(), made);
+        if !self.made_is_lost {
+            self.containers.insert(new.name.to_string(), made);
+        }
         Ok(Outcome::Created(id))
     }
 
