@@ -98,6 +98,8 @@ pub const DEPLOY_SETTLED_MS: u64 = 5_000;
 pub const TASK_POLL_FIRST_MS: u64 = 20;
 /// Longest time between two looks after a task.
 pub const TASK_POLL_MS: u64 = 300;
+/// A command that waits for a task tells after this long what the task is waiting for.
+pub const TASK_TELL_MS: u64 = 5_000;
 /// A verb waits this long for its task.
 pub const TASK_WAIT_MS: u64 = 120_000;
 

@@ -146,6 +146,7 @@ fn wrong_usage_is_exit_2_with_a_hint() {
         ("deploy", "-f FILE is missing", "`bargee deploy --help`"),
         ("deploy web.yaml", "files are named with -f", "`bargee deploy --help`"),
         ("deploy -f - -f -", "only once", "`bargee deploy --help`"),
+        ("deploy -f x --wait 5s", "a time is given as --wait=5s", "`bargee deploy --help`"),
         ("deploy -f x --wait=soon", "must be a time like", "`bargee deploy --help`"),
         ("deploy -f x --wait=0s", "must be a time like", "`bargee deploy --help`"),
         ("deploy -f x --wait --dry-run", "nothing to --wait for", "`bargee deploy --help`"),
