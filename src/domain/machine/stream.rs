@@ -22,9 +22,9 @@ impl Machine {
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
         let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
-        // An engine that is away may have ended its containers, whether this agent saw it go or finds
-        // it so. One that only lost the stream answers still, and an exit under it is an exit: with a
-        // stream that comes and goes, a finished job would else run again and again.
+        // An engine that is away may have ended its containers, whether this agent saw it go or
+        // finds it so. One that only lost the stream answers still, and an exit under it is an
+        // exit: with a stream that comes and goes, a finished job would else run again and again.
         self.engine.gap |= away;
         self.engine.stream_up = false;
         // What was asked before shows nothing of what happened with the stream.
