@@ -94,7 +94,7 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
         return Decision::Nothing;
     }
     let waiting = w.discard_deadline.is_some_and(|at| at > now);
-    if waiting && !w.discard_error.is_empty() {
+    if waiting && w.discards_failed >= w.record.discards.len() {
         return Decision::Nothing;
     }
     if w.must_look(Slot::Discard) {
@@ -173,7 +173,7 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
             Decision::Hold(hold)
         };
     }
-    if w.may_live(Slot::Discard) {
+    if w.discards_may_live() {
         // Not seen stopped: no successor yet.
         return Decision::Nothing;
     }

@@ -172,11 +172,7 @@ impl Machine {
             }
             FlightKind::Remove => {
                 let again = self.later(limits::KILL_AGAIN_MS);
-                self.with(uid, |w, _| {
-                    w.discard_error = fault.to_string();
-                    w.discard_deadline = Some(again);
-                    w.mark_stale(Slot::Discard);
-                });
+                self.with(uid, |w, _| w.fail_discard(fault.to_string(), again));
             }
             FlightKind::RemoveNetwork => {
                 self.reopen_network(uid);

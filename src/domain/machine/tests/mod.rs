@@ -67,6 +67,8 @@ struct World {
     made_is_lost: bool,
     /// Starts are answered, and nothing is started.
     starts_nothing: bool,
+    /// Containers that the engine cannot remove.
+    unremovable: Vec<ContainerId>,
     /// Listings leave every container out.
     short_list: bool,
     /// Listings are taken and not answered.
@@ -133,6 +135,7 @@ impl World {
             stream_silent: false,
             made_is_lost: false,
             starts_nothing: false,
+            unremovable: Vec::new(),
             short_list: false,
             hold_list: false,
             engine_gone: false,
@@ -360,6 +363,10 @@ impl World {
                 self.calls.push("remove".to_owned());
                 if let Some(fault) = self.fault("remove") {
                     return Err(fault);
+                }
+                let id = self.find(name).map(|made| made.id.clone());
+                if id.is_some_and(|id| self.unremovable.contains(&id)) {
+                    return Err(Fault::new(FaultKind::Trouble, "remove", name, "device busy"));
                 }
                 self.containers.retain(|key, made| key != name && made.id.as_str() != name);
                 Ok(Outcome::Removed)
