@@ -11,7 +11,7 @@ fn away() -> Fault {
 
 /// The engine dies and takes every container along, as Docker does.
 pub(super) fn kill_engine(world: &mut World) {
-    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+    for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
     }

@@ -155,6 +155,7 @@ impl World {
     fn restart_agent(self, boot: &str) -> Self {
         let mut next = Self::with(self.rows, self.containers, boot, (self.now, self.last));
         next.engine_gone = self.engine_gone;
+        next.unremovable = self.unremovable;
         if next.engine_gone {
             let away = Fault::new(FaultKind::Away, "connect", "", "refused");
             next.feed(Event::StreamDown(away));
@@ -350,7 +351,7 @@ impl World {
                     return Err(fault);
                 }
                 let kind = match self.find(id.as_str()).map(|made| &made.phase) {
-                    Some(Phase::Running) => {
+                    Some(Phase::Running | Phase::Paused) => {
                         self.signal(id);
                         return Ok(Outcome::Signalled);
                     }
