@@ -51,6 +51,8 @@ struct World {
     events: VecDeque<Event>,
     /// Every operation that reached the engine, as a word.
     calls: Vec<String>,
+    /// Transactions that reached the store.
+    commits: usize,
     /// Faults for the next calls of this word.
     faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
     /// Images on the device; `None`: all.
@@ -127,6 +129,7 @@ impl World {
             containers,
             events: VecDeque::new(),
             calls: Vec::new(),
+            commits: 0,
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
             missing_paths: Vec::new(),
@@ -191,6 +194,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist(commit) => {
+                    self.commits += 1;
                     let fails = self.store_fails || (self.rows_fail && !commit.declares);
                     let result = if fails {
                         Err("disk full".to_owned())
