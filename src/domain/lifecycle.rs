@@ -230,6 +230,20 @@ impl Workload {
         }
     }
 
+    /// A stop of the very run that was last seen in `slot` was recorded.
+    pub fn stop_is_recorded(&self, slot: Slot) -> bool {
+        let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());
+        stop.is_some_and(|(stop, run)| {
+            stop.container == run.id && stop.started_at_ns == run.started_at_ns
+        })
+    }
+
+    /// A stop was sent to the present run, which has not ended yet.
+    pub fn is_being_stopped(&self) -> bool {
+        let recorded = self.stop_deadline.is_some() && self.stop_is_recorded(Slot::Current);
+        recorded && self.may_live(Slot::Current)
+    }
+
     /// The slot that holds the container `id`.
     pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
         [Slot::Current, Slot::Next, Slot::Discard]

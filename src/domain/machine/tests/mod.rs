@@ -319,36 +319,7 @@ impl World {
                 Ok(found.unwrap_or(Outcome::NotFound))
             }
             Op::Create(new) => self.create(new),
-            Op::Start(id, declared) => {
-                self.calls.push("start".to_owned());
-                declared.as_deref().map_or(Ok(()), |declared| self.check_paths(declared))?;
-                if let Some(fault) = self.fault("start") {
-                    return Err(fault);
-                }
-                if self.find(id.as_str()).is_none() {
-                    let kind = FaultKind::NoContainer;
-                    return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
-                }
-                if self.starts_nothing {
-                    let made = self.find_mut(id.as_str());
-                    return Ok(Outcome::Started(Box::new(reading(made))));
-                }
-                self.last += 1;
-                let (now, last) = (self.now, self.last);
-                let made = self.find_mut(id.as_str());
-                made.phase = Phase::Running;
-                made.started_at_ns = now * 1_000_000 + last;
-                let (reading, uid) = (reading(made), made.tags.uid.clone());
-                if !self.stream_silent {
-                    self.show_event(id.clone(), uid.clone(), ContainerAction::Started);
-                }
-                if self.fault("dies").is_some() {
-                    // Right after it was looked at; the event overtakes the answer.
-                    self.find_mut(id.as_str()).phase = Phase::Exited;
-                    self.show_event(id.clone(), uid, ContainerAction::Died);
-                }
-                Ok(Outcome::Started(Box::new(reading)))
-            }
+            Op::Start(id, declared) => self.start_one(id, declared.as_deref()),
             Op::Signal(id, signal) => {
                 self.calls.push(signal.clone());
                 if let Some(fault) = self.fault("signal") {
@@ -392,6 +363,41 @@ impl World {
             Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
             None => Ok(()),
         }
+    }
+
+    fn start_one(
+        &mut self,
+        id: &ContainerId,
+        declared: Option<&Declared>,
+    ) -> Result<Outcome, Fault> {
+        self.calls.push("start".to_owned());
+        declared.map_or(Ok(()), |declared| self.check_paths(declared))?;
+        if let Some(fault) = self.fault("start") {
+            return Err(fault);
+        }
+        if self.find(id.as_str()).is_none() {
+            let kind = FaultKind::NoContainer;
+            return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
+        }
+        if self.starts_nothing {
+            let made = self.find_mut(id.as_str());
+            return Ok(Outcome::Started(Box::new(reading(made))));
+        }
+        self.last += 1;
+        let (now, last) = (self.now, self.last);
+        let made = self.find_mut(id.as_str());
+        made.phase = Phase::Running;
+        made.started_at_ns = now * 1_000_000 + last;
+        let (reading, uid) = (reading(made), made.tags.uid.clone());
+        if !self.stream_silent {
+            self.show_event(id.clone(), uid.clone(), ContainerAction::Started);
+        }
+        if self.fault("dies").is_some() {
+            // Right after it was looked at; the event overtakes the answer.
+            self.find_mut(id.as_str()).phase = Phase::Exited;
+            self.show_event(id.clone(), uid, ContainerAction::Died);
+        }
+        Ok(Outcome::Started(Box::new(reading)))
     }
 
     /// Every process obeys at once, unless the fault `deaf` is waiting.
