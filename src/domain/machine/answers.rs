@@ -57,6 +57,7 @@ impl Machine {
                 self.sort_out_twins(uid, slot);
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
+                self.forget_container(uid, slot);
                 self.with(uid, |w, context| w.read_absent(slot, context));
                 self.sort_out_twins(uid, slot);
             }
@@ -68,7 +69,10 @@ impl Machine {
             (FlightKind::Kill(task), Outcome::Signalled) => {
                 self.end_task(task, TaskState::Done, String::new());
             }
-            (FlightKind::Remove, Outcome::Removed) => self.with(uid, |w, _| w.drop_discard()),
+            (FlightKind::Remove, Outcome::Removed) => {
+                self.forget_container(uid, Slot::Discard);
+                self.with(uid, |w, _| w.drop_discard());
+            }
             (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => {
                 self.reopen_network(uid);
                 self.with(uid, |w, _| w.network_removed = true);
@@ -78,6 +82,14 @@ impl Machine {
                 self.log(Level::Warn, text);
                 self.with(uid, |w, context| w.note_unknown(context));
             }
+        }
+    }
+
+    /// The container is gone, and ids are never given twice.
+    pub(super) fn forget_container(&mut self, uid: &Uid, slot: Slot) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        if let Some(id) = w.instance(slot).and_then(|instance| instance.container.as_ref()) {
+            self.by_container.remove(id);
         }
     }
 
@@ -175,11 +187,7 @@ impl Machine {
             }
             FlightKind::Remove => {
                 let again = self.later(limits::KILL_AGAIN_MS);
-                self.with(uid, |w, _| {
-                    w.discard_error = fault.to_string();
-                    w.discard_deadline = Some(again);
-                    w.mark_stale(Slot::Discard);
-                });
+                self.with(uid, |w, _| w.fail_discard(fault.to_string(), again));
             }
             FlightKind::RemoveNetwork => {
                 self.reopen_network(uid);

@@ -118,15 +118,18 @@ impl Machine {
             });
             // Drawn just now, so nothing can be there.
             w.set_seen(Slot::Next, Seen::Absent);
+            w.dirty = true;
         }
-        w.record.boot = Some(boot);
         let Some(next) = &mut w.record.next else { return };
+        w.dirty |= w.record.boot.as_ref() != Some(&boot) || next.generation != w.record.generation;
+        w.record.boot = Some(boot);
         next.generation = w.record.generation;
         let name = next.name.clone();
+        let dirty = w.dirty;
         let record = w.record.clone();
         let op = Op::Create(Box::new(self.new_container(&record, name)));
         // With a store that fails, its labels alone make the container findable.
-        let durable = self.store_writes();
+        let durable = dirty && self.store_writes();
         self.send(uid, FlightKind::Create, op, durable);
     }
 

@@ -96,12 +96,13 @@ impl Machine {
         if event.action == ContainerAction::Started && w.took_own_start(&event.id) {
             return;
         }
-        if w.step.is_some() {
+        if w.step.is_some() && !w.heard.contains(&event.id) {
             w.heard.push(event.id.clone());
         }
         let Some(slot) = w.slot_of(&event.id) else { return };
         if slot == Slot::Discard && event.action == ContainerAction::Removed {
             w.drop_discard_if_idle();
+            self.by_container.remove(&event.id);
         } else {
             w.mark_stale(slot);
         }

@@ -11,7 +11,7 @@ fn away() -> Fault {
 
 /// The engine dies and takes every container along, as Docker does.
 pub(super) fn kill_engine(world: &mut World) {
-    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+    for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
     }
@@ -440,4 +440,31 @@ fn a_stream_that_was_opened_after_a_start_is_not_doubted_for_it() {
     world.feed(Event::StreamUp(EngineInfo::default()));
     world.pass(60_000);
     assert_eq!(world.count("reopen"), 0);
+}
+
+/// The engine cannot remove one container, and behind it waits one that runs.
+#[test]
+fn a_container_that_cannot_be_removed_does_not_hide_those_behind_it() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let old = world.container("web");
+    world.unremovable.push(old);
+    // Its tries and the listings do not fall together.
+    world.pass(3_000);
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    assert_eq!(world.state("web"), State::RunningOk, "not held by what was left");
+    let mut twin = world.find(world.container("web").as_str()).unwrap().clone();
+    twin.id = ContainerId::new("twin");
+    twin.tags.instance = InstanceName::new("bargee-web-twin");
+    world.containers.insert("bargee-web-twin".to_owned(), twin);
+    world.pass(2 * limits::FULL_COMPARE_MS);
+    assert_eq!((world.running(), world.containers.len()), (1, 2));
+    // And nothing runs beside one that is being removed for good.
+    world.verb("web", Verb::Remove);
+    world.pass(60_000);
+    assert_eq!((world.running(), world.containers.len()), (0, 1));
+    assert_eq!(world.state("web"), State::StoppingDeleteFailed);
+    world.unremovable.clear();
+    world.pass(60_000);
+    assert!(world.containers.is_empty() && world.rows.is_empty());
 }

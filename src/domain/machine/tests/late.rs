@@ -148,3 +148,22 @@ fn a_signal_is_sent_while_an_update_is_pulled() {
     let task = world.verb("web", Verb::Kill("SIGHUP".to_owned()));
     assert_eq!(world.task(task), TaskState::Done);
 }
+
+/// A stop is seen through, but only for the run that it was sent to.
+#[test]
+fn a_run_that_somebody_else_began_is_not_stopped_for_an_old_stop() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.verb("web", Verb::Stop);
+    // It ends and is started by hand before anything is read, and is wanted again.
+    let id = world.container("web");
+    world.find_mut(id.as_str()).started_at_ns += 1;
+    world.verb("web", Verb::Start);
+    let uid = world.view("web").uid.clone();
+    let action = ContainerAction::Started;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    world.pass(60_000);
+    assert_eq!(world.count("SIG"), 1, "{:?}", world.calls);
+    assert_eq!(world.state("web"), State::RunningOk);
+}

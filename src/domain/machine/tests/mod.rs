@@ -51,6 +51,8 @@ struct World {
     events: VecDeque<Event>,
     /// Every operation that reached the engine, as a word.
     calls: Vec<String>,
+    /// Transactions that reached the store.
+    commits: usize,
     /// Faults for the next calls of this word.
     faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
     /// Images on the device; `None`: all.
@@ -67,6 +69,8 @@ struct World {
     made_is_lost: bool,
     /// Starts are answered, and nothing is started.
     starts_nothing: bool,
+    /// Containers that the engine cannot remove.
+    unremovable: Vec<ContainerId>,
     /// Listings leave every container out.
     short_list: bool,
     /// Listings are taken and not answered.
@@ -125,6 +129,7 @@ impl World {
             containers,
             events: VecDeque::new(),
             calls: Vec::new(),
+            commits: 0,
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
             missing_paths: Vec::new(),
@@ -133,6 +138,7 @@ impl World {
             stream_silent: false,
             made_is_lost: false,
             starts_nothing: false,
+            unremovable: Vec::new(),
             short_list: false,
             hold_list: false,
             engine_gone: false,
@@ -152,6 +158,7 @@ impl World {
     fn restart_agent(self, boot: &str) -> Self {
         let mut next = Self::with(self.rows, self.containers, boot, (self.now, self.last));
         next.engine_gone = self.engine_gone;
+        next.unremovable = self.unremovable;
         if next.engine_gone {
             let away = Fault::new(FaultKind::Away, "connect", "", "refused");
             next.feed(Event::StreamDown(away));
@@ -187,6 +194,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist(commit) => {
+                    self.commits += 1;
                     let fails = self.store_fails || (self.rows_fail && !commit.declares);
                     let result = if fails {
                         Err("disk full".to_owned())
@@ -311,14 +319,14 @@ impl World {
                 Ok(found.unwrap_or(Outcome::NotFound))
             }
             Op::Create(new) => self.create(new),
-            Op::Start(id, declared) => self.start_container(id, declared.as_deref()),
+            Op::Start(id, declared) => self.start_one(id, declared.as_deref()),
             Op::Signal(id, signal) => {
                 self.calls.push(signal.clone());
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
                 let kind = match self.find(id.as_str()).map(|made| &made.phase) {
-                    Some(Phase::Running) => {
+                    Some(Phase::Running | Phase::Paused) => {
                         self.signal(id);
                         return Ok(Outcome::Signalled);
                     }
@@ -331,6 +339,10 @@ impl World {
                 self.calls.push("remove".to_owned());
                 if let Some(fault) = self.fault("remove") {
                     return Err(fault);
+                }
+                let id = self.find(name).map(|made| made.id.clone());
+                if id.is_some_and(|id| self.unremovable.contains(&id)) {
+                    return Err(Fault::new(FaultKind::Trouble, "remove", name, "device busy"));
                 }
                 self.containers.retain(|key, made| key != name && made.id.as_str() != name);
                 Ok(Outcome::Removed)
@@ -345,7 +357,15 @@ impl World {
         }
     }
 
-    fn start_container(
+    fn check_paths(&self, declared: &Declared) -> Result<(), Fault> {
+        let mut paths = declared.spec.host_paths().map(|(path, _)| path);
+        match paths.find(|path| self.missing_paths.contains(path)) {
+            Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
+            None => Ok(()),
+        }
+    }
+
+    fn start_one(
         &mut self,
         id: &ContainerId,
         declared: Option<&Declared>,
@@ -378,14 +398,6 @@ impl World {
             self.show_event(id.clone(), uid, ContainerAction::Died);
         }
         Ok(Outcome::Started(Box::new(reading)))
-    }
-
-    fn check_paths(&self, declared: &Declared) -> Result<(), Fault> {
-        let mut paths = declared.spec.host_paths().map(|(path, _)| path);
-        match paths.find(|path| self.missing_paths.contains(path)) {
-            Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
-            None => Ok(()),
-        }
     }
 
     /// Every process obeys at once, unless the fault `deaf` is waiting.
