@@ -295,6 +295,14 @@ fn the_configuration_is_checked_and_shown() {
         "KEY     VALUE   FROM\nnode    gate-1  default\nengine  docker  default\n"
     );
     assert_eq!(terminal.run("config show -o yaml").out, "node: gate-1\nengine: docker\n");
+    let sections = ["node", "api.socket", "workers", "log.level", "log.file"];
+    let settings = sections.map(|key| setting(key, "a")).to_vec();
+    terminal.config = Ok(Loaded { settings, ..Loaded::default() });
+    // Keys stand in their sections, as the file has them.
+    assert_eq!(
+        terminal.run("config show -o yaml").out,
+        "node: a\napi:\n  socket: a\nworkers: a\nlog:\n  level: a\n  file: a\n"
+    );
     let wrong = terminal.run("config check --config /x");
     assert_eq!((wrong.exit, wrong.err.as_str()), (1, "error: /x: not there\n"));
 }
