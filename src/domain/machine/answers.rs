@@ -290,8 +290,12 @@ impl Machine {
                 w.fail_try(slot, fault, context);
                 w.discard_slot(slot);
             }),
-            FaultKind::Conflict => self.unknown(uid, Some(slot)),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
+            FaultKind::Conflict => self.with(uid, |w, context| {
+                // Not in a state to be started: frozen, half removed. What it is then is looked at.
+                w.mark_stale(slot);
+                w.fail_try(slot, fault, context);
+            }),
             _ => self.with(uid, |w, context| w.fail_try(slot, fault, context)),
         }
     }

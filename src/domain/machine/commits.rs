@@ -118,6 +118,10 @@ impl Machine {
             return;
         }
         self.store_state.next_flush = Some(self.later(limits::ROW_WRITE_MS));
+        // While the disk hangs, what is observed waits here, merged, and not in the writer's queue.
+        if self.store_state.commits.values().any(|purpose| matches!(purpose, Purpose::Rows(_))) {
+            return;
+        }
         let mut writes = Vec::new();
         let mut uids = BTreeSet::new();
         for uid in std::mem::take(&mut self.store_state.dirty) {

@@ -35,6 +35,11 @@ impl Tasks {
         self.open.len()
     }
 
+    /// A task of the workload is not settled.
+    pub(super) fn has_open(&self, uid: &Uid) -> bool {
+        self.open.values().any(|open| open.task.uid == *uid)
+    }
+
     fn of(&self, uid: &Uid) -> Vec<TaskId> {
         self.open.iter().filter(|(_, o)| o.task.uid == *uid).map(|(id, _)| *id).collect()
     }

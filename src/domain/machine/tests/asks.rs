@@ -208,3 +208,38 @@ fn containers_that_are_gone_are_forgotten() {
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.machine.by_container.len(), 1);
 }
+
+#[test]
+fn a_full_queue_still_takes_the_stop_of_what_waits_in_it() {
+    let mut world = World::new();
+    let many: Vec<_> =
+        (0..limits::TASK_QUEUE).map(|n| workload(&format!("w{n}"), |_| {})).collect();
+    world.apply(&many.iter().collect::<Vec<_>>());
+    world.apply(&[&workload("other", |_| {})]);
+    world.engine_gone = true;
+    let away = Fault::new(FaultKind::Away, "connect", "", "refused");
+    world.feed(Event::StreamDown(away));
+    for n in 0..limits::TASK_QUEUE {
+        world.verb(&format!("w{n}"), Verb::Restart);
+    }
+    let uid = world.view("other").uid.clone();
+    let answer = world.ask(Request::Verb(Verb::Restart, uid));
+    assert!(matches!(answer, Answer::Refused(Refusal::Busy(_))), "{answer:?}");
+    let stop = world.verb("w0", Verb::Stop);
+    assert_eq!(world.task(stop), TaskState::Pending);
+}
+
+#[test]
+fn a_store_that_hangs_is_sent_one_write_of_observations() {
+    let mut world = World::new();
+    world.apply(&[&policy("a", RestartPolicy::Never), &policy("b", RestartPolicy::Never)]);
+    world.pass(10_000);
+    world.store_hangs = true;
+    world.calls.clear();
+    world.exit("a", 0);
+    world.pass(60_000);
+    world.exit("b", 0);
+    world.pass(60_000);
+    assert_eq!(world.count("commit"), 1, "{:?}", world.calls);
+    assert_eq!(world.state("b"), State::SucceededOk, "supervised all the same");
+}

@@ -63,6 +63,8 @@ struct World {
     store_fails: bool,
     /// The store fails, but for declarations.
     rows_fail: bool,
+    /// Commits are sent and never answered.
+    store_hangs: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
     /// Containers are gone as soon as they are made.
@@ -135,6 +137,7 @@ impl World {
             missing_paths: Vec::new(),
             store_fails: false,
             rows_fail: false,
+            store_hangs: false,
             stream_silent: false,
             made_is_lost: false,
             starts_nothing: false,
@@ -193,6 +196,9 @@ impl World {
     fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
+                Effect::Persist(commit) if self.store_hangs => {
+                    self.calls.push(format!("commit {}", commit.writes.len()));
+                }
                 Effect::Persist(commit) => {
                     self.commits += 1;
                     let fails = self.store_fails || (self.rows_fail && !commit.declares);

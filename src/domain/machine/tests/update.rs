@@ -226,3 +226,16 @@ fn a_container_made_again_in_its_generation_needs_no_registry() {
     world.pass(120_000);
     assert_eq!((world.count("pull"), world.state("web")), (0, State::RunningOk));
 }
+
+#[test]
+fn a_successor_that_cannot_be_started_for_ever_gives_way_to_the_old_one() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.fail_next("start", &[FaultKind::Conflict]);
+    world.apply(&[&image(2)]);
+    world.pass(30_000);
+    assert_eq!(world.container("web"), old);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+}
