@@ -112,8 +112,8 @@ impl Machine {
         if w.record.desired == Desired::Deleted && verb != Verb::Remove {
             return Err(Refusal::Conflict(format!("{key} is being removed")));
         }
-        // One that replaces an open task needs no place of its own, so that what waits for an engine
-        // that is away can always be stopped or removed.
+        // One that replaces an open task needs no place of its own, so that what waits for an
+        // engine that is away can always be stopped or removed.
         let replaces = !matches!(verb, Verb::Kill(_)) && self.tasks.has_open(&uid);
         if self.tasks.open() >= limits::TASK_QUEUE && !replaces {
             let text = format!("{} tasks are under way already; try again", limits::TASK_QUEUE);

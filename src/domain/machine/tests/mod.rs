@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::{Machine, Start};
 use crate::domain::declared::{Declared, Pull, RestartPolicy, Spec};
-use crate::domain::effect::{Answer, Change, Effect, NewContainer, Op, Step, Write};
+use crate::domain::effect::{Answer, Change, Commit, Effect, NewContainer, Op, Step, Write};
 use crate::domain::event::{
     Apply, AskId, ContainerAction, ContainerEvent, Event, Outcome, Request, Verb,
 };
@@ -196,20 +196,7 @@ impl World {
     fn take(&mut self, effects: Vec<Effect>) {
         for effect in effects {
             match effect {
-                Effect::Persist(commit) if self.store_hangs => {
-                    self.calls.push(format!("commit {}", commit.writes.len()));
-                }
-                Effect::Persist(commit) => {
-                    self.commits += 1;
-                    let fails = self.store_fails || (self.rows_fail && !commit.declares);
-                    let result = if fails {
-                        Err("disk full".to_owned())
-                    } else {
-                        commit.writes.iter().for_each(|write| self.write(write));
-                        Ok(())
-                    };
-                    self.events.push_back(Event::Committed(commit.id, result));
-                }
+                Effect::Persist(commit) => self.commit(&commit),
                 Effect::Run(step)
                     if step.after.is_some() && (self.store_fails || self.rows_fail) => {}
                 Effect::Run(step) => self.run(step),
@@ -263,6 +250,21 @@ impl World {
                 Effect::PublishStatus(_) | Effect::DropTask(_) => {}
             }
         }
+    }
+
+    fn commit(&mut self, commit: &Commit) {
+        if self.store_hangs {
+            return self.calls.push(format!("commit {}", commit.writes.len()));
+        }
+        self.commits += 1;
+        let fails = self.store_fails || (self.rows_fail && !commit.declares);
+        let result = if fails {
+            Err("disk full".to_owned())
+        } else {
+            commit.writes.iter().for_each(|write| self.write(write));
+            Ok(())
+        };
+        self.events.push_back(Event::Committed(commit.id, result));
     }
 
     fn write(&mut self, write: &Write) {
