@@ -95,8 +95,8 @@ find_init() {
 
 install_files() {
     put "$BINARY" /usr/local/bin/bargee 755
-    mkdir -p "$ROOT/etc/bargee/manifests.d"
-    # Values for containers may lie beside the manifests.
+    mkdir -p "$ROOT/etc/bargee"
+    # Secrets may lie in it.
     chmod 750 "$ROOT/etc/bargee"
     mkdir -p "$ROOT/var/lib/bargee"
     chmod 700 "$ROOT/var/lib/bargee"

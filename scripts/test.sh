@@ -70,7 +70,7 @@ set_up() {
     [ -n "$FAST" ] || need_commands qemu-aarch64-static=qemu-user-static
 }
 
-# The ARM binary under user emulation against a real engine: the tests of tests/docker.rs whose
+# The ARM binary under user emulation against a real engine: the tests of tests/docker whose
 # names begin with arm_ take the program from BARGEE_BIN and run it by BARGEE_RUNNER.
 arm_tests() {
     qemu-aarch64-static target/dist/bargee-aarch64 version

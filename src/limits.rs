@@ -98,6 +98,8 @@ pub const DEPLOY_SETTLED_MS: u64 = 5_000;
 pub const TASK_POLL_FIRST_MS: u64 = 20;
 /// Longest time between two looks after a task.
 pub const TASK_POLL_MS: u64 = 300;
+/// A command that waits for a task tells after this long what the task is waiting for.
+pub const TASK_TELL_MS: u64 = 5_000;
 /// A verb waits this long for its task.
 pub const TASK_WAIT_MS: u64 = 120_000;
 
@@ -201,9 +203,8 @@ const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
-const _: () = assert!(FINISH_MS < STOP_MS);
+const _: () = assert!(API_STOP_MS + FINISH_MS < STOP_MS);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
-const _: () = assert!(API_STOP_MS < STOP_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);

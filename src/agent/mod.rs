@@ -161,10 +161,12 @@ fn run_rooms(
         config.api_socket.value.display()
     );
     let outcome = wait_for_end(signals, &monitor_ended);
+    // The API's part of the stop counts too.
+    let by = clock::boot_ms() + limits::STOP_MS;
     published.stopping.store(true, Ordering::Release);
     published.wake_readers();
     server.stop();
-    stop::stop(threads, &engine, &inbox);
+    stop::stop(threads, &engine, &inbox, by);
     outcome
 }
 

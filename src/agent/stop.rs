@@ -8,8 +8,6 @@ use crossbeam_channel::Sender;
 use super::inbox::Mail;
 use super::stats::Usages;
 use crate::engine::Engine;
-use crate::limits;
-use crate::os::clock;
 use crate::os::thread;
 
 /// All threads of the agent but the API's.
@@ -32,9 +30,8 @@ pub struct Threads {
 }
 
 /// Stops all threads: no new work, what is in flight may end, the rest is written, and whoever
-/// still waits for the engine is cut off.
-pub fn stop(mut threads: Threads, engine: &Engine, inbox: &Sender<Mail>) {
-    let by = clock::boot_ms() + limits::STOP_MS;
+/// still waits for the engine is cut off. It is over at `by` on the boot clock.
+pub fn stop(mut threads: Threads, engine: &Engine, inbox: &Sender<Mail>, by: u64) {
     drop(threads.stop.take());
     engine.close_events();
     let _ = inbox.send_timeout(Mail::Stop, Duration::from_millis(100));

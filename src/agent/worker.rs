@@ -68,7 +68,9 @@ fn carry_out(engine: &Engine, op: &Op) -> Result<Outcome, Fault> {
             engine.create(new).map(Outcome::Created)
         }
         Op::Start(id, declared) => {
-            host::check(&declared.spec)?;
+            if let Some(declared) = declared {
+                host::check(&declared.spec)?;
+            }
             engine.start(id)?;
             match engine.inspect(id.as_str())? {
                 Some(reading) => Ok(Outcome::Started(Box::new(reading))),

@@ -7,6 +7,7 @@ use crossbeam_channel::Receiver;
 
 use super::Rooms;
 use super::inbox::Mail;
+use super::worker::guarded;
 use crate::domain::effect::Commit;
 use crate::domain::event::Event;
 use crate::os::thread;
@@ -24,17 +25,26 @@ pub fn start(
     let Rooms { published, inbox, .. } = rooms.clone();
     thread::spawn("store", move || {
         for batch in batches {
-            let results = store.commit(&batch);
+            let results = commit(&mut store, &batch);
             for notice in store.take_notices() {
                 log::warn!("{notice}");
             }
             published.set_revision(store.revision());
             for (commit, result) in batch.iter().zip(results) {
-                let result = result.map_err(|error| error.to_string());
                 if inbox.send(Mail::Event(Event::Committed(commit.id, result))).is_err() {
                     return;
                 }
             }
         }
     })
+}
+
+/// One result for each commit, also when the code that writes them panics: the monitor gives out no
+/// further batch before it has them all.
+fn commit(store: &mut Store, batch: &[Commit]) -> Vec<Result<(), String>> {
+    let written = guarded("write the store", || Ok(store.commit(batch)));
+    match written {
+        Ok(results) => results.into_iter().map(|r| r.map_err(|e| e.to_string())).collect(),
+        Err(fault) => batch.iter().map(|_| Err(fault.message.clone())).collect(),
+    }
 }

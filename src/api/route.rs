@@ -193,7 +193,9 @@ fn signal(text: Option<&str>) -> Result<String, ApiError> {
         Err(_) => named.parse::<Signal>(),
     };
     signal.map(|signal| signal.as_str().to_owned()).map_err(|_| {
-        ApiError::invalid(format!("signal={text}: must be a name like SIGHUP or a number like 1"))
+        ApiError::invalid(format!(
+            "signal={text}: must be a name like SIGHUP or a number from 1 to 31"
+        ))
     })
 }
 

@@ -261,6 +261,9 @@ fn deploy(words: &mut Words) -> Result<Command, Stop> {
             },
             Word::Value(value) => {
                 let value = value.to_string_lossy();
+                if deploy.wait.is_some() && span(&value).is_some() {
+                    return misuse(format!("'{value}': a time is given as --wait={value}"));
+                }
                 return misuse(format!("'{value}': files are named with -f"));
             }
         }

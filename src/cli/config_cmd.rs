@@ -2,10 +2,11 @@
 
 use std::path::PathBuf;
 
+use serde::ser::{Serialize, SerializeMap, Serializer};
+
 use super::console::{Console, Format};
 use super::failure::{Exit, Failure};
 use super::table;
-use crate::api::wire::Settings;
 
 /// The configuration, settled.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -16,6 +17,26 @@ pub struct Loaded {
     pub settings: Vec<(String, String, String)>,
     /// What is odd about it but no error.
     pub warnings: Vec<String>,
+}
+
+/// Settings as the file has them, so that they can be one: `api.socket` is `socket` within `api`.
+struct AsFile<'a>(Vec<(&'a str, &'a str)>);
+
+impl Serialize for AsFile<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let section = |key: &str| key.split_once('.').map(|(section, _)| section.to_owned());
+        let mut map = serializer.serialize_map(None)?;
+        for group in self.0.chunk_by(|(a, _), (b, _)| a.contains('.') && section(a) == section(b)) {
+            let inner =
+                group.iter().filter_map(|(key, value)| Some((key.split_once('.')?.1, *value)));
+            let Some((key, value)) = group.first() else { continue };
+            match section(key) {
+                Some(section) => map.serialize_entry(&section, &AsFile(inner.collect()))?,
+                None => map.serialize_entry(key, value)?,
+            }
+        }
+        map.end()
+    }
 }
 
 /// Says whether the configuration is right.
@@ -41,8 +62,8 @@ pub fn show(
 ) -> Result<(), Failure> {
     let loaded = settle(loaded, console)?;
     if format != Format::Table {
-        let settings = loaded.settings.into_iter().map(|(key, value, _)| (key, value));
-        return console.data(format, &Settings(settings.collect()));
+        let settings = loaded.settings.iter().map(|(key, value, _)| (key.as_str(), value.as_str()));
+        return console.data(format, &AsFile(settings.collect()));
     }
     let rows: Vec<Vec<String>> =
         loaded.settings.into_iter().map(|(key, value, from)| vec![key, value, from]).collect();

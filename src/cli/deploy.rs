@@ -10,7 +10,7 @@ use super::progress::Progress;
 use super::reach::{Goal, Verdict};
 use super::{files, table};
 use crate::api::url::encode;
-use crate::api::wire::{Applied, ErrorDetail, List, Problem, Workload};
+use crate::api::wire::{Applied, ErrorDetail, List, Problem, Status, Workload};
 use crate::limits;
 
 /// Declares what the files hold, tells what changed, and waits if that is asked for.
@@ -94,7 +94,7 @@ fn wait(
         }
         progress.show(console, &goals);
         if goals.iter().all(Goal::is_settled) {
-            return outcome(&goals, console);
+            return outcome(client, &goals, console);
         }
         console.time.pause(Duration::from_millis(limits::DEPLOY_POLL_MS));
     }
@@ -114,7 +114,7 @@ fn read(client: &Client, goals: &[Goal]) -> Result<Vec<Workload>, Failure> {
     }
 }
 
-fn outcome(goals: &[Goal], console: &mut Console) -> Result<(), Failure> {
+fn outcome(client: &Client, goals: &[Goal], console: &mut Console) -> Result<(), Failure> {
     let mut failed = 0;
     for goal in goals {
         if let Verdict::Failed(why) = goal.verdict() {
@@ -125,6 +125,10 @@ fn outcome(goals: &[Goal], console: &mut Console) -> Result<(), Failure> {
     if failed == 0 {
         return Ok(());
     }
-    let hint = "`bargee inspect NAME` and `bargee logs NAME` say more";
+    // What holds all of them up is not among what each says of itself.
+    let hint = match client.get::<Status>("/v1/system/status") {
+        Ok(status) if !status.engine.up => "the engine is away; `bargee status` says more",
+        _ => "`bargee inspect NAME` and `bargee logs NAME` say more",
+    };
     Err(Failure::told(Exit::Failed).with_hint(hint))
 }

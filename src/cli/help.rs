@@ -102,7 +102,8 @@ Options of every command:
   --socket PATH     the agent's socket (default: $BARGEE_API_SOCKET, then the
                     configuration's, then /run/bargee/bargee.sock)
   --config FILE     the configuration (default: /etc/bargee/config.yaml)
-  -o FORMAT         table (default), json or yaml
+  -o FORMAT         table (default), json or yaml; not for agent, config check, help
+                    and logs
   -h, --help        show help; also behind a command
 
 Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not allowed, 4 not found, 5 conflict,
@@ -199,7 +200,8 @@ Usage: bargee rm NAME... [--no-wait]
 ";
 
 const EVENTS: &str = "\
-Read changes of state, one a line, oldest first.
+Read changes of state since the agent started, the last 1024 of them, one a line,
+oldest first.
 
 Usage: bargee events [-f]
 
@@ -238,6 +240,11 @@ mod tests {
             assert!(topic == Topic::Help || topic.text().contains(&usage), "{name}");
         }
         assert_eq!(Topic::Overview.command(), "");
+    }
+
+    #[test]
+    fn events_says_how_many_are_kept() {
+        assert!(EVENTS.contains(&format!("last {}", crate::limits::TRANSITIONS_KEPT)));
     }
 
     #[test]

@@ -80,8 +80,14 @@ impl Goal {
     /// The time is up.
     pub fn give_up(&mut self, waited_ms: u64) {
         if let Verdict::Waiting { stage, .. } = &self.verdict {
+            // A run that was seen for too short a time is no failure, so it is told apart.
+            let short = match self.run {
+                Some(_) => format!(", but not yet for {}", Span(limits::DEPLOY_SETTLED_MS)),
+                None => String::new(),
+            };
             let waited = Span(waited_ms);
-            self.verdict = Verdict::Failed(format!("it is not there after {waited}: {stage}"));
+            let why = format!("the wait of {waited} is over: {stage}{short}");
+            self.verdict = Verdict::Failed(why);
         }
     }
 
@@ -280,7 +286,7 @@ mod tests {
         }
         assert!(!goal.is_settled());
         goal.give_up(60_000);
-        let why = "it is not there after 60s: Pending(StartingFailed)";
+        let why = "the wait of 60s is over: Pending(StartingFailed)";
         assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
     }
 

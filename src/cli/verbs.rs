@@ -11,7 +11,7 @@ use super::console::{Console, Format};
 use super::failure::{Exit, Failure};
 use super::table;
 use crate::api::url::encode;
-use crate::api::wire::{Accepted, List, Task};
+use crate::api::wire::{Accepted, List, Task, Workload};
 use crate::domain::time::Span;
 use crate::limits;
 
@@ -51,8 +51,11 @@ pub fn change(
 ) -> Result<(), Failure> {
     let (open, done) = (VecDeque::new(), Vec::new());
     let mut round = Round { client, change, format, open, done, first: None };
-    for name in &change.names {
-        round.begin(name, console)?;
+    for (at, name) in change.names.iter().enumerate() {
+        // Asked for twice, the first would be superseded by the second.
+        if !change.names[..at].contains(name) {
+            round.begin(name, console)?;
+        }
     }
     if change.wait {
         while !round.open.is_empty() {
@@ -167,8 +170,8 @@ fn past(verb: &str) -> &str {
 }
 
 /// Waits until the task of `one` is settled.
-fn wait(client: &Client, one: &Begun, console: &Console) -> Result<Task, Failure> {
-    let mut pause_ms = limits::TASK_POLL_FIRST_MS;
+fn wait(client: &Client, one: &Begun, console: &mut Console) -> Result<Task, Failure> {
+    let (mut pause_ms, mut is_told) = (limits::TASK_POLL_FIRST_MS, false);
     loop {
         let task: Task = match client.get(&format!("/v1/tasks/{}", one.task)) {
             Ok(task) => task,
@@ -181,11 +184,25 @@ fn wait(client: &Client, one: &Begun, console: &Console) -> Result<Task, Failure
             "superseded" => return Err(superseded(&task)),
             _ => {}
         }
-        if console.time.now_ms().saturating_sub(one.at_ms) >= limits::TASK_WAIT_MS {
+        let waited_ms = console.time.now_ms().saturating_sub(one.at_ms);
+        if waited_ms >= limits::TASK_WAIT_MS {
             return Err(late(&task));
+        }
+        if waited_ms >= limits::TASK_TELL_MS && !is_told {
+            tell_delay(client, &task, console);
+            is_told = true;
         }
         console.time.pause(Duration::from_millis(pause_ms));
         pause_ms = (pause_ms * 2).min(limits::TASK_POLL_MS);
+    }
+}
+
+/// Tells what a task is waiting for. Whoever does not listen misses nothing that counts.
+fn tell_delay(client: &Client, task: &Task, console: &mut Console) {
+    if let Ok(one) = client.get::<Workload>(&format!("/v1/ms/{}", encode(&task.uid))) {
+        let info = if one.state_info.is_empty() { "" } else { ": " };
+        let how = format!("{}{info}{}", one.state_words(), one.state_info);
+        console.note(&format!("{}: {} is under way: {how}", task.key, task.verb));
     }
 }
 
@@ -200,7 +217,8 @@ fn forgotten(one: &Begun, message: &str) -> Failure {
 }
 
 fn superseded(task: &Task) -> Failure {
-    let message = format!("{}: {} was superseded: {}", task.key, task.verb, task.message);
+    let by = if task.message.is_empty() { "its removal" } else { &task.message };
+    let message = format!("{}: {} was superseded by {by}", task.key, task.verb);
     Failure::new(Exit::Conflict, message)
 }
 

@@ -165,7 +165,7 @@ fn what_is_wrong_in_the_file_names_its_line() {
         ],
     );
     refused("- a\n", &["c.yaml:1: must be a mapping, found a list"]);
-    refused("api: x\n", &["c.yaml:1: api: must be a mapping, found \"x\""]);
+    refused("api: x\n", &["c.yaml:1: api: must be a mapping as {socket: ...}, found \"x\""]);
     refused("node:\n", &["c.yaml:1: node: must be a value, found nothing"]);
     refused("node: a\n---\nnode: b\n", &["c.yaml:3: is a second document; a config has one"]);
     refused("node: a\nnode: b\n", &["c.yaml:2: node: is there already in line 1"]);

@@ -102,8 +102,9 @@ pub enum Op {
     Inspect(String),
     /// Check the host paths, make the network if it is not there, create the container.
     Create(Box<NewContainer>),
-    /// Check the host paths, start the container, look at it.
-    Start(ContainerId, Arc<Declared>),
+    /// Check the host paths of what it was made from, where that is still known, start the
+    /// container, look at it.
+    Start(ContainerId, Option<Arc<Declared>>),
     /// Send a signal.
     Signal(ContainerId, String),
     /// Remove the container by force, anonymous volumes too. Absent is as good.

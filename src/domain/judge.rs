@@ -5,7 +5,7 @@ use super::backoff;
 use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
-use super::observed::Reading;
+use super::observed::{Reading, Seen};
 use super::record::{BootTick, Exit, FailedUpdate, OwedStart};
 use super::restart;
 use super::time::Span;
@@ -42,6 +42,9 @@ impl Workload {
         let Some(current) = self.record.current.clone() else { return };
         let Some(container) = current.container else { return };
         let started_at_ns = current.run.as_ref().map_or(0, |run| run.started_at_ns);
+        if started_at_ns == 0 && !self.cut_short(context) && !self.is_superseded(Slot::Current) {
+            return self.judge_never_ran(context);
+        }
         let same = |c: &ContainerId, at: u64| *c == container && at == started_at_ns;
         let own = self.record.own_stop.as_ref();
         let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
@@ -62,6 +65,16 @@ impl Workload {
             self.take_exit(exit, context);
         }
         self.gap = false;
+    }
+
+    /// What never ran was not lost. Made again at once, it might vanish as fast as it is made.
+    fn judge_never_ran(&mut self, context: Context) {
+        if self.seen == Seen::Absent || self.given_up() {
+            return;
+        }
+        self.record.failure_count = self.record.failure_count.saturating_add(1);
+        self.note_error("the container vanished before it ran".to_owned(), context);
+        self.back_off(context);
     }
 
     fn take_exit(&mut self, exit: Exit, context: Context) {
@@ -117,9 +130,10 @@ impl Workload {
 
     // --- failed tries --------------------------------------------------------------------------
 
-    /// A pull, create or start failed with something that says what is wrong.
-    pub fn fail_try(&mut self, fault: &Fault, context: Context) {
-        if self.needs_update() {
+    /// A pull, create or start for the container in `slot` failed with something that says what is
+    /// wrong.
+    pub fn fail_try(&mut self, slot: Slot, fault: &Fault, context: Context) {
+        if slot == Slot::Next && self.needs_update() {
             return self.fail_update(fault.to_string(), context);
         }
         self.record.failure_count = self.record.failure_count.saturating_add(1);

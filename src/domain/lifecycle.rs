@@ -109,8 +109,10 @@ pub struct Workload {
     pub stop_deadline: Option<Tick>,
     /// The same for the first of the discards.
     pub discard_deadline: Option<Tick>,
-    /// Why the first of the discards could not be removed.
+    /// Why the last of the discards that was tried could not be removed.
     pub discard_error: String,
+    /// Discards in a row that could not be removed; all of them were tried when it is their number.
+    pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
     /// Calls in a row whose outcome is unknown.
@@ -162,6 +164,7 @@ impl Workload {
             stop_deadline: None,
             discard_deadline: None,
             discard_error: String::new(),
+            discards_failed: 0,
             retry_at: None,
             unknowns: 0,
             slow: false,
@@ -227,6 +230,20 @@ impl Workload {
         }
     }
 
+    /// A stop of the very run that was last seen in `slot` was recorded.
+    pub fn stop_is_recorded(&self, slot: Slot) -> bool {
+        let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());
+        stop.is_some_and(|(stop, run)| {
+            stop.container == run.id && stop.started_at_ns == run.started_at_ns
+        })
+    }
+
+    /// A stop was sent to the present run, which has not ended yet.
+    pub fn is_being_stopped(&self) -> bool {
+        let recorded = self.stop_deadline.is_some() && self.stop_is_recorded(Slot::Current);
+        recorded && self.may_live(Slot::Current)
+    }
+
     /// The slot that holds the container `id`.
     pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
         [Slot::Current, Slot::Next, Slot::Discard]
@@ -273,6 +290,18 @@ impl Workload {
             return current.generation < self.record.generation;
         }
         current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
+    }
+
+    /// Something else is wanted by now than to make or start the container in `slot`.
+    pub fn is_superseded(&self, slot: Slot) -> bool {
+        let other = match slot {
+            // While the new image is pulled, what there is is still wanted.
+            Slot::Current => self.needs_update() && !self.pulling,
+            Slot::Next | Slot::Discard => {
+                self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
+            }
+        };
+        other || self.record.desired != Desired::Running
     }
 
     /// Past five refusals it is left alone.
@@ -349,7 +378,7 @@ impl Workload {
             }
             // Cut short by somebody else: it is started once more.
             (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
-            (Slot::Next, Phase::Exited) if ran => {
+            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
                 let cause = self.next_seen.reading().map(|r| exit_of(r, false));
                 let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
                 self.fail_update(cause, context);
@@ -451,8 +480,36 @@ impl Workload {
         if self.record.discards.is_empty() {
             self.set_seen(Slot::Discard, seen);
         }
+        if !self.discard_error.is_empty() {
+            // A new round, in which it has its turn.
+            self.discard_deadline = None;
+        }
+        self.discards_failed = 0;
         self.record.discards.push(instance);
         self.dirty = true;
+    }
+
+    /// The first of the discards could not be removed. The others have their turn before it is
+    /// tried again, `again` at the earliest: one of them may live.
+    pub fn fail_discard(&mut self, error: String, again: Tick) {
+        self.discard_error = error;
+        self.discards_failed = self.discards_failed.saturating_add(1);
+        let others = self.record.discards.len() > 1;
+        if others {
+            self.record.discards.rotate_left(1);
+            self.set_seen(Slot::Discard, Seen::Unknown);
+            self.dirty = true;
+        } else {
+            self.mark_stale(Slot::Discard);
+        }
+        let all = self.discards_failed >= self.record.discards.len();
+        self.discard_deadline = all.then_some(again);
+    }
+
+    /// A container that is to go may live: one that was seen to, or was not looked at yet.
+    pub fn discards_may_live(&self) -> bool {
+        let seen = self.discards_failed.max(1);
+        self.may_live(Slot::Discard) || self.record.discards.len() > seen
     }
 
     /// Moves what is in `slot` to those that are to go.
@@ -479,6 +536,7 @@ impl Workload {
         self.set_seen(Slot::Discard, Seen::Unknown);
         self.discard_deadline = None;
         self.discard_error.clear();
+        self.discards_failed = 0;
     }
 
     /// The generation that the live container matches follows, remade or kept.

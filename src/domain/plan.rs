@@ -5,7 +5,7 @@
 use super::declared::Pull;
 use super::lifecycle::{Context, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::Desired;
+use super::record::{Desired, Record};
 use super::restart;
 use super::time::Tick;
 
@@ -65,7 +65,7 @@ pub enum Decision {
 pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     let now = s.context.now.tick;
     let resting = w.retry_at.is_some_and(|at| at > now);
-    if w.step.is_some() || w.held || w.pulling || !s.engine_ready || resting {
+    if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
     if w.kill.is_some() && !w.must_look(Slot::Current) {
@@ -94,7 +94,7 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
         return Decision::Nothing;
     }
     let waiting = w.discard_deadline.is_some_and(|at| at > now);
-    if waiting && !w.discard_error.is_empty() {
+    if waiting && w.discards_failed >= w.record.discards.len() {
         return Decision::Nothing;
     }
     if w.must_look(Slot::Discard) {
@@ -149,20 +149,14 @@ fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
     if !w.may_live(slot) {
         return None;
     }
-    let reading = w.seen(slot).reading()?;
-    let recorded = w.record.own_stop.as_ref().is_some_and(|stop| {
-        stop.container == reading.id && stop.started_at_ns == reading.started_at_ns
-    });
+    w.seen(slot).reading()?;
+    let recorded = w.stop_is_recorded(slot);
     Some(match w.stop_deadline {
         Some(at) if recorded && at > now => Decision::Nothing,
         Some(_) if recorded => Decision::Kill(slot),
         // Not sent yet, or the agent died after it was recorded and nobody knows.
         _ => Decision::Stop(slot),
     })
-}
-
-fn is_being_stopped(w: &Workload) -> bool {
-    w.stop_deadline.is_some() && w.may_live(Slot::Current) && w.record.own_stop.is_some()
 }
 
 fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
@@ -173,7 +167,7 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
             Decision::Hold(hold)
         };
     }
-    if w.may_live(Slot::Discard) {
+    if w.discards_may_live() {
         // Not seen stopped: no successor yet.
         return Decision::Nothing;
     }
@@ -186,7 +180,10 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
             // It never ran: nothing to return to, so the new one is tried like a first one.
             return Decision::Discard(Slot::Current);
         }
-        return plan_update(w, s.context.now.tick);
+        if !w.pulling {
+            return plan_update(w, s.context.now.tick);
+        }
+        // What there is goes on until the new image is here, which may take hours.
     }
     if w.record.current.is_none() {
         return plan_first(w, s);
@@ -223,14 +220,18 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
 }
 
 fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
-    if w.given_up() || w.waits_until(s.context).is_some() {
+    if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
     if pulls_first(w) { Decision::Pull } else { Decision::Create }
 }
 
+/// Once for each generation; one that ran already was pulled, maybe by an agent before this one.
 fn pulls_first(w: &Workload) -> bool {
-    w.record.declared.spec.pull == Pull::Always && w.pulled != w.record.generation
+    let Record { declared, generation, observed_generation, .. } = &w.record;
+    declared.spec.pull == Pull::Always
+        && w.pulled != *generation
+        && observed_generation != generation
 }
 
 fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
@@ -238,7 +239,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     let restart_asked = w.record.restarts_asked != w.record.restarts_done;
     // A stop that was sent is seen through, whoever wants it running by now: its process may be on
     // its way out already.
-    if restart_asked || is_being_stopped(w) {
+    if restart_asked || w.is_being_stopped() {
         return stop(w, Slot::Current, now).unwrap_or(Decision::RestartDone);
     }
     let phase = match &w.seen {

@@ -133,7 +133,7 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 }
 
 fn running(w: &Workload) -> Shown {
-    if w.stop_deadline.is_some() && w.record.own_stop.is_some() {
+    if w.is_being_stopped() {
         let info = "stopped for a restart or an update, SIGKILL follows";
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };

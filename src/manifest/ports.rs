@@ -13,7 +13,7 @@ const EXPECTED: &str = "a port as 8080:80, 127.0.0.1:5353:53/udp, [::1]:80:80 or
 /// All ports of a workload. A place on the host is published once in an apply.
 pub fn ports(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Vec<Port>> {
     let (mut ports, mut whole) = (Vec::new(), true);
-    for item in field.items("a list of ports", &mut apply.flaws)? {
+    for item in field.items(r#"a list of ports as ["8080:80"]"#, &mut apply.flaws)? {
         match item.parse(EXPECTED, &mut apply.flaws, port) {
             Some(port) => {
                 whole &= apply.claim_port(&item, &port);

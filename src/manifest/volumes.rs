@@ -13,7 +13,8 @@ const EXPECTED: &str = "a mount as data:/var/lib/app, /etc/app:/etc/app:ro or /m
 pub fn mounts(field: &Field<'_>, flaws: &mut Flaws) -> Option<Vec<Mount>> {
     let (mut mounts, mut whole) = (Vec::new(), true);
     let mut taken: BTreeMap<String, usize> = BTreeMap::new();
-    for (index, item) in field.items("a list of mounts", flaws)?.enumerate() {
+    let items = field.items(r#"a list of mounts as ["data:/var/lib/app"]"#, flaws)?;
+    for (index, item) in items.enumerate() {
         let Some(mount) = item.parse(EXPECTED, flaws, mount) else {
             whole = false;
             continue;

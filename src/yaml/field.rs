@@ -133,7 +133,7 @@ impl<'a> Field<'a> {
     /// The mapping with the keys of `shape`. A wrong key is recorded and left out, so that the rest
     /// is still looked at.
     pub fn members<'s>(&'s self, shape: &Shape, flaws: &mut Flaws) -> Option<Members<'s>> {
-        let members = self.mapping("a mapping", flaws)?;
+        let members = self.mapping(&shape.expected(), flaws)?;
         for (key, field) in members.all() {
             if shape.keys.contains(&key) {
                 continue;
@@ -146,6 +146,14 @@ impl<'a> Field<'a> {
 }
 
 impl Shape {
+    /// What is to stand here, with one of its keys.
+    fn expected(&self) -> String {
+        match self.keys {
+            [first, ..] if !self.path.is_empty() => format!("a mapping as {{{first}: ...}}"),
+            _ => "a mapping".to_owned(),
+        }
+    }
+
     fn refusal(&self, key: &str) -> String {
         if self.later.contains(&key) {
             return "is not supported yet".to_owned();

@@ -191,11 +191,11 @@ fn a_superseded_verb_is_a_conflict() {
     let served = three();
     served.fake.set(|inner| {
         inner.tasks.insert(1, [TaskState::Superseded].into());
-        inner.task_message = "start".into();
+        inner.task_message = "a later start".into();
     });
     let ran = Terminal::of(&served).run("stop web");
     assert_eq!(ran.exit, 5);
-    assert_eq!(ran.err, "error: shop/web: stop was superseded: start\n");
+    assert_eq!(ran.err, "error: shop/web: stop was superseded by a later start\n");
 }
 
 #[test]
@@ -206,9 +206,35 @@ fn a_verb_does_not_wait_for_ever() {
     assert_eq!(ran.exit, 1);
     assert_eq!(
         ran.err,
-        "error: shop/web: rm is not done after 120s; it goes on in the background\n\
+        "shop/web: rm is under way: Running(Ok)\n\
+         error: shop/web: rm is not done after 120s; it goes on in the background\n\
          hint: `bargee inspect shop/web` shows how far it is\n"
     );
+}
+
+#[test]
+fn what_takes_its_time_is_told_once() {
+    let away = View { info: "the engine has been away for 5 s".into(), ..view("shop", "web", WEB) };
+    let served = serve(Fake::new().with([away]));
+    served.fake.set(|inner| inner.tasks.insert(1, [TaskState::Pending].into()));
+    let mut terminal = Terminal::of(&served);
+    terminal.time = MadeUpTime::new(|now| {
+        if now > 20_000 {
+            served.fake.set(|inner| inner.tasks.insert(1, [TaskState::Done].into()));
+        }
+    });
+    let ran = terminal.run("stop web");
+    assert_eq!((ran.exit, ran.out.as_str()), (0, "shop/web stopped\n"));
+    let told = "shop/web: stop is under way: Running(Ok): the engine has been away for 5 s\n";
+    assert_eq!(ran.err, told);
+}
+
+#[test]
+fn a_name_that_is_given_twice_is_asked_for_once() {
+    let served = three();
+    let ran = Terminal::of(&served).run("start web db web");
+    assert_eq!((ran.exit, ran.out.as_str()), (0, "shop/web started\nshop/db started\n"));
+    assert_eq!(served.fake.set(|inner| inner.verbs.len()), 2);
 }
 
 #[test]

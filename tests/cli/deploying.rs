@@ -201,8 +201,28 @@ fn waiting_ends_early_where_nothing_will_heal() {
 fn waiting_has_an_end() {
     let ran = wait("deploy -f - --wait=90s", false, |_| pulling(0));
     assert_eq!(ran.exit, 1);
-    let error = "error: shop/web: it is not there after 90s: Pending(Starting): pulling nginx:1.27";
+    let error = "error: shop/web: the wait of 90s is over: Pending(Starting): pulling nginx:1.27";
     assert!(ran.err.contains(error), "{}", ran.err);
+}
+
+#[test]
+fn a_wait_that_is_too_short_to_see_it_run_says_so() {
+    let ran = wait("deploy -f - --wait=4s", false, |_| new_web());
+    let error = "error: shop/web: the wait of 4s is over: Running(Ok), but not yet for 5s\n";
+    assert!(ran.err.contains(error), "{}", ran.err);
+}
+
+#[test]
+fn an_engine_that_is_away_is_named_where_a_wait_ends() {
+    let served = answering(Ok(vec![applied("web", WEB, 2, Change::Replaced)]));
+    served.fake.set(|inner| {
+        inner.views = vec![Arc::new(pulling(0))];
+        inner.status.engine_up = false;
+    });
+    let ran = Terminal::of(&served).run("deploy -f - --wait");
+    assert_eq!(ran.exit, 1);
+    let hint = "hint: the engine is away; `bargee status` says more\n";
+    assert!(ran.err.ends_with(hint), "{}", ran.err);
 }
 
 #[test]

@@ -146,6 +146,7 @@ fn wrong_usage_is_exit_2_with_a_hint() {
         ("deploy", "-f FILE is missing", "`bargee deploy --help`"),
         ("deploy web.yaml", "files are named with -f", "`bargee deploy --help`"),
         ("deploy -f - -f -", "only once", "`bargee deploy --help`"),
+        ("deploy -f x --wait 5s", "a time is given as --wait=5s", "`bargee deploy --help`"),
         ("deploy -f x --wait=soon", "must be a time like", "`bargee deploy --help`"),
         ("deploy -f x --wait=0s", "must be a time like", "`bargee deploy --help`"),
         ("deploy -f x --wait --dry-run", "nothing to --wait for", "`bargee deploy --help`"),
@@ -294,6 +295,14 @@ fn the_configuration_is_checked_and_shown() {
         "KEY     VALUE   FROM\nnode    gate-1  default\nengine  docker  default\n"
     );
     assert_eq!(terminal.run("config show -o yaml").out, "node: gate-1\nengine: docker\n");
+    let sections = ["node", "api.socket", "workers", "log.level", "log.file"];
+    let settings = sections.map(|key| setting(key, "a")).to_vec();
+    terminal.config = Ok(Loaded { settings, ..Loaded::default() });
+    // Keys stand in their sections, as the file has them.
+    assert_eq!(
+        terminal.run("config show -o yaml").out,
+        "node: a\napi:\n  socket: a\nworkers: a\nlog:\n  level: a\n  file: a\n"
+    );
     let wrong = terminal.run("config check --config /x");
     assert_eq!((wrong.exit, wrong.err.as_str()), (1, "error: /x: not there\n"));
 }

@@ -85,6 +85,19 @@ fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_coun
 }
 
 #[test]
+fn after_the_engine_was_restarted_in_order_nothing_is_counted_either() {
+    let engine = DockerEngine::start();
+    let agent = Agent::on(&engine);
+    deploy_all(&agent);
+    let before = agent.containers();
+    // It stops its containers first, and tells of each.
+    engine.stop();
+    until_away(&agent);
+    engine.start_again();
+    expect_all(&agent, &before);
+}
+
+#[test]
 fn what_is_asked_while_the_engine_is_away_is_done_when_it_is_back() {
     let engine = DockerEngine::start();
     let agent = Agent::on(&engine);

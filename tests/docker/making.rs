@@ -133,6 +133,19 @@ fn named_volumes_stay_and_host_paths_are_waited_for() {
     assert!(agent.docker().delete(&format!("/volumes/{volume}")));
 }
 
+#[test]
+fn a_disk_that_must_be_mounted_is_waited_for() {
+    let agent = Agent::on(shared());
+    let with = |name: &str, mount: &str| Manifest::service(name).with("volumes", json!([mount]));
+    // One folder is a file system of its own everywhere, and one is not.
+    let all = [with("mounted", "/dev/shm:/disk:mounted"), with("bare", "/etc:/disk:ro,mounted")];
+    agent.deploy(&all);
+    agent.until_running(&["mounted"]);
+    let bare = agent.until_state("bare", "Pending(WaitingToStart)");
+    assert!(bare.state_info.contains("nothing is mounted there"), "{}", bare.state_info);
+    assert_eq!(agent.containers().len(), 1);
+}
+
 /// The file of a control group, whatever its version is called.
 fn cgroup_file(pid: u32, version_2: &str, controller: &str, version_1: &str) -> String {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap();

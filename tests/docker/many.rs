@@ -22,9 +22,7 @@ fn remove(names: &[String]) -> Vec<&str> {
 
 #[test]
 fn a_hundred_workloads_come_with_one_apply_and_go_without_a_trace() {
-    let proxy = Proxy::start(&shared().socket());
-    let mut agent = Agent::new(shared(), &proxy.url());
-    agent.start();
+    let agent = Agent::on(shared());
     agent.docker().make_image("localtest/volume", "VOLUME /data");
     let names = names(100);
     let make =
@@ -44,12 +42,7 @@ fn a_hundred_workloads_come_with_one_apply_and_go_without_a_trace() {
     let removed = agent.ok(&remove(&names));
     assert_eq!(removed.lines().count(), names.len(), "{removed}");
     assert!(agent.workloads().is_empty());
-    assert_eq!(agent.containers(), []);
-    for n in agent.docker().networks(agent.node()) {
-        println!("{:#?}", &proxy.requests()[700..]);
-        println!("{}", std::fs::read_to_string(shared().directory().join("dockerd.log")).unwrap());
-        panic!("{:#}", agent.docker().read(&format!("/networks/{n}?verbose=true")));
-    }
+    agent.expect_no_trace();
     let volumes = agent.docker().volumes();
     assert!(volumes.iter().all(|name| !mounts.contains(name)), "{volumes:?}");
 }

@@ -34,6 +34,8 @@ pub struct Device {
     folder: TempDir,
     /// User of the agent; `None`: that of the tests.
     user: Option<u32>,
+    /// The agent sees the processes of the containers in a `/proc` of its own.
+    has_processes: bool,
     agent: Option<Child>,
 }
 
@@ -54,7 +56,7 @@ impl Device {
         let folder = tempfile::Builder::new().prefix("bargee-scripted-").tempdir().unwrap();
         fs::create_dir(folder.path().join("engine")).unwrap();
         let engine = ScriptedEngine::start(&folder.path().join("engine/engine.sock"));
-        Self { engine, folder, user: None, agent: None }
+        Self { engine, folder, user: None, has_processes: false, agent: None }
     }
 
     /// A device whose agent runs and has listed.
@@ -115,6 +117,13 @@ impl Device {
 
     fn command(&self) -> Command {
         let mut command = match self.user {
+            None if self.has_processes => {
+                let mut command = Command::new("unshare");
+                let script = r#"mount --bind "$0" /proc && exec "$@""#;
+                command.args(["-m", "sh", "-c", script]).arg(self.path("proc"));
+                command.arg(env!("CARGO_BIN_EXE_bargee"));
+                command
+            }
             None => Command::new(env!("CARGO_BIN_EXE_bargee")),
             Some(user) => {
                 let mut command = Command::new(self.path("bargee"));
@@ -128,6 +137,30 @@ impl Device {
             .env("BARGEE_DATA_DIR", self.path("data"))
             .env("BARGEE_API_SOCKET", self.socket());
         command
+    }
+
+    /// From its next start on the agent sees the processes of all containers that run now; without
+    /// it believes no pid, since there is no such process. Whether this user may do that.
+    pub fn show_processes(&mut self) -> bool {
+        if !geteuid().is_root() {
+            println!("skipped: only root can give the agent a /proc of its own");
+            return false;
+        }
+        for made in self.engine.containers().iter().filter(|made| made.pid != 0) {
+            let process = self.path("proc").join(made.pid.to_string());
+            fs::create_dir_all(&process).unwrap();
+            let group = format!("0::/docker/{}\n", made.id);
+            File::create(process.join("cgroup")).unwrap().write_all(group.as_bytes()).unwrap();
+        }
+        // What else the agent reads there.
+        for file in ["sys/kernel/random/boot_id", "self/mountinfo"] {
+            let copy = self.path("proc").join(file);
+            fs::create_dir_all(copy.parent().unwrap()).unwrap();
+            let text = fs::read(Path::new("/proc").join(file)).unwrap();
+            File::create(copy).unwrap().write_all(&text).unwrap();
+        }
+        self.has_processes = true;
+        true
     }
 
     /// Starts the agent and waits until it answers.

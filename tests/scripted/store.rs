@@ -86,7 +86,7 @@ fn start_and_compare(device: &mut Device, before: &Fingerprint, what: &str) {
     device.until_running(&["a", "b"]);
     device.until_state("idle", "Stopped(Ok)");
     pause(Duration::from_millis(300));
-    assert_eq!(device.engine.count_changes(), 0, "{what}: {:?}", device.engine.heard());
+    assert_eq!(device.engine.count_changes(), 0, "{what}: {}", device.engine.told());
     assert_eq!(device.fingerprint(), *before, "{what}");
     assert_eq!(device.workloads().len(), 3, "{what}");
     let log = device.log()[logged..].to_owned();
@@ -145,7 +145,7 @@ fn flipped_bytes_are_found_or_harmless() {
             device.start();
             device.until_running(&["a", "b"]);
             device.until_state("idle", "Stopped(Ok)");
-            assert_eq!(device.engine.count_changes(), 0, "{number}: {:?}", device.engine.heard());
+            assert_eq!(device.engine.count_changes(), 0, "{number}: {}", device.engine.told());
             assert_eq!(device.fingerprint(), before, "{number}");
             assert_eq!(device.workloads().len(), 3, "{number}");
         }
@@ -210,7 +210,7 @@ fn a_store_that_knows_nothing_any_more_touches_nothing() {
         assert!(said.contains("bargee-a-") && said.contains("bargee-b-"), "{said}");
         assert_eq!(device.workloads().len(), 0);
         pause(Duration::from_secs(1));
-        assert_eq!(device.engine.count_changes(), 0, "{:?}", device.engine.heard());
+        assert_eq!(device.engine.count_changes(), 0, "{}", device.engine.told());
 
         // The same adopts, another one waits, a third one is not held up.
         let other = service("b").replace("[serve]", "[serve, else]");

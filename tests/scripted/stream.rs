@@ -82,5 +82,5 @@ fn a_start_that_never_shows_makes_the_agent_poll_and_reopen() {
     pause(Duration::from_secs(1));
     device.engine.forget_requests();
     pause(Duration::from_secs(12));
-    assert!(device.engine.count(Route::List) <= 1, "{:?}", device.engine.heard());
+    assert!(device.engine.count(Route::List) <= 1, "{}", device.engine.told());
 }

@@ -322,6 +322,18 @@ impl Agent {
         found.remove(0)
     }
 
+    /// Nothing that it made is left on the engine.
+    pub fn expect_no_trace(&self) {
+        assert_eq!(self.containers(), []);
+        for name in self.docker.networks(&self.node) {
+            // Docker counts the members of a network, and miscounts when many come and go at once.
+            // Until it starts again it then lets nobody remove the network.
+            let path = format!("/networks/{name}");
+            assert_eq!(self.docker.read(&path)["Containers"], serde_json::json!({}));
+            assert!(!self.docker.delete(&path), "{name} was left behind");
+        }
+    }
+
     /// Everything that somebody wants to know of a test that failed.
     fn dump(&self) {
         eprintln!("---- log of {} ----\n{}", self.node, self.log());

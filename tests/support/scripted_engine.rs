@@ -263,6 +263,13 @@ impl ScriptedEngine {
         lock(&self.shared.script).heard.clone()
     }
 
+    /// What was asked, in a few words for a test that failed.
+    pub fn told(&self) -> String {
+        let script = lock(&self.shared.script);
+        let first: Vec<_> = script.heard.iter().take(20).collect();
+        format!("{:?}, at first {first:?}", script.counts)
+    }
+
     /// Counts from zero.
     pub fn forget_requests(&self) {
         let mut script = lock(&self.shared.script);

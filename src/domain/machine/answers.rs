@@ -57,28 +57,39 @@ impl Machine {
                 self.sort_out_twins(uid, slot);
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
+                self.forget_container(uid, slot);
                 self.with(uid, |w, context| w.read_absent(slot, context));
                 self.sort_out_twins(uid, slot);
             }
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
-                self.expect_start(uid, &reading.id);
-                self.with(uid, |w, context| {
-                    w.hold = None;
-                    w.read(slot, *reading, context);
-                });
+                self.on_started(uid, slot, *reading);
             }
             (FlightKind::Signal(_), Outcome::Signalled) => {}
             (FlightKind::Kill(task), Outcome::Signalled) => {
                 self.end_task(task, TaskState::Done, String::new());
             }
-            (FlightKind::Remove, Outcome::Removed) => self.with(uid, |w, _| w.drop_discard()),
-            (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => self.on_network_gone(uid),
+            (FlightKind::Remove, Outcome::Removed) => {
+                self.forget_container(uid, Slot::Discard);
+                self.with(uid, |w, _| w.drop_discard());
+            }
+            (FlightKind::RemoveNetwork, Outcome::NetworkRemoved) => {
+                self.reopen_network(uid);
+                self.with(uid, |w, _| w.network_removed = true);
+            }
             (kind, outcome) => {
                 let text = format!("bug: {kind:?} was answered with {outcome:?}");
                 self.log(Level::Warn, text);
                 self.with(uid, |w, context| w.note_unknown(context));
             }
+        }
+    }
+
+    /// The container is gone, and ids are never given twice.
+    pub(super) fn forget_container(&mut self, uid: &Uid, slot: Slot) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        if let Some(id) = w.instance(slot).and_then(|instance| instance.container.as_ref()) {
+            self.by_container.remove(id);
         }
     }
 
@@ -93,16 +104,22 @@ impl Machine {
         let Some(w) = self.workloads.get(uid) else { return };
         let known = w.instance(slot).is_some_and(|i| i.container.is_some());
         let ours = reading.tags.as_ref().is_some_and(|tags| tags.uid == *uid);
+        if !known && !ours && slot == Slot::Discard {
+            return self.with(uid, |w, _| w.drop_discard());
+        }
         if !known && !ours {
             let text = "a container that is not bargee's holds this name; it is left alone";
             let fault = Fault::new(FaultKind::Trouble, "create container", "", text);
             return self.with(uid, |w, context| {
                 w.record.next = None;
-                w.fail_try(&fault, context);
+                w.fail_try(Slot::Next, &fault, context);
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
+        let gap = self.engine.gap && slot != Slot::Discard;
         self.with(uid, |w, context| {
+            // What it read may have ended with the engine.
+            w.gap |= gap;
             w.read(slot, reading, context);
             w.promote_first();
         });
@@ -121,9 +138,28 @@ impl Machine {
         });
     }
 
-    fn on_network_gone(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        w.network_removed = true;
+    /// Engines have been seen to answer before the deed, and to leave it at that.
+    fn on_started(&mut self, uid: &Uid, slot: Slot, reading: Reading) {
+        let Some(w) = self.workloads.get(uid) else { return };
+        let before = w.instance(slot).and_then(|instance| instance.run.as_ref());
+        let before = before.map_or(0, |run| run.started_at_ns);
+        let id = reading.id.clone();
+        if reading.phase.is_live() || reading.started_at_ns != before {
+            self.expect_start(uid, &id);
+            return self.with(uid, |w, context| {
+                w.hold = None;
+                w.read(slot, reading, context);
+            });
+        }
+        let text = "the engine says that it was started, and it did not run";
+        let fault = Fault::new(FaultKind::Trouble, "start container", id.as_str(), text);
+        self.with(uid, |w, context| w.read(slot, reading, context));
+        self.on_start_fault(uid, slot, &fault);
+    }
+
+    /// The removal of the network has ended, whatever came of it: who waited for that goes on.
+    fn reopen_network(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get(uid) else { return };
         let application = w.record.declared.key.application.clone();
         self.closing.remove(&application);
         let waiting: Vec<Uid> = self
@@ -151,23 +187,15 @@ impl Machine {
             }
             FlightKind::Remove => {
                 let again = self.later(limits::KILL_AGAIN_MS);
-                self.with(uid, |w, _| {
-                    w.discard_error = fault.to_string();
-                    w.discard_deadline = Some(again);
-                    w.mark_stale(Slot::Discard);
-                });
+                self.with(uid, |w, _| w.fail_discard(fault.to_string(), again));
             }
             FlightKind::RemoveNetwork => {
-                let application =
-                    self.workloads.get(uid).map(|w| w.record.declared.key.application.clone());
-                if let Some(application) = application {
-                    self.closing.remove(&application);
-                }
+                self.reopen_network(uid);
                 if fault.kind.is_unknown() {
                     return self.unknown(uid, None);
                 }
                 self.log(Level::Warn, format!("a network is left behind: {fault}"));
-                self.on_network_gone(uid);
+                self.with(uid, |w, _| w.network_removed = true);
             }
             FlightKind::Forget(_) => {}
         }
@@ -184,18 +212,29 @@ impl Machine {
     }
 
     fn on_create_fault(&mut self, uid: &Uid, fault: &Fault) {
+        if self.is_moot(uid, Slot::Next, fault) {
+            return self.with(uid, |w, _| w.mark_stale(Slot::Next));
+        }
         match fault.kind {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NameTaken => self.on_name_taken(uid, fault),
             kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
-            FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
+            FaultKind::Refused => {
+                self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
+            }
             // Some engines answer with an error and have made the container all the same.
             _ => self.with(uid, |w, context| {
                 w.mark_stale(Slot::Next);
-                w.fail_try(fault, context);
+                w.fail_try(Slot::Next, fault, context);
             }),
         }
+    }
+
+    /// The call was for something else than what is wanted by now, so that its failure is not the
+    /// failure of that.
+    fn is_moot(&self, uid: &Uid, slot: Slot, fault: &Fault) -> bool {
+        !fault.kind.is_unknown() && self.workloads.get(uid).is_some_and(|w| w.is_superseded(slot))
     }
 
     fn on_name_taken(&mut self, uid: &Uid, fault: &Fault) {
@@ -206,7 +245,7 @@ impl Machine {
         // Taken, and yet nothing of ours is there: a fresh name is drawn.
         w.name_clash = false;
         w.record.next = None;
-        self.with(uid, |w, context| w.fail_try(fault, context));
+        self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
         // Engines also say so while they make it for somebody who does not wait any more, as an
         // agent that was killed: a listing finds it, most likely before the next try.
         self.look_soon();
@@ -223,7 +262,7 @@ impl Machine {
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
         w.pulled = 0;
-        self.with(uid, |w, context| w.fail_try(&fault, context));
+        self.with(uid, |w, context| w.fail_try(Slot::Next, &fault, context));
     }
 
     /// A missing mount source is waited for; an update that needs one fails, since the service
@@ -240,17 +279,20 @@ impl Machine {
     }
 
     fn on_start_fault(&mut self, uid: &Uid, slot: Slot, fault: &Fault) {
+        if self.is_moot(uid, slot, fault) {
+            return self.with(uid, |w, _| w.mark_stale(slot));
+        }
         match fault.kind {
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
             FaultKind::NoNetwork => self.with(uid, |w, context| {
                 // Its network was taken from it: only a new container can be given another.
+                w.fail_try(slot, fault, context);
                 w.discard_slot(slot);
-                w.note_unknown(context);
             }),
             FaultKind::Conflict => self.unknown(uid, Some(slot)),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
-            _ => self.with(uid, |w, context| w.fail_try(fault, context)),
+            _ => self.with(uid, |w, context| w.fail_try(slot, fault, context)),
         }
     }
 
@@ -279,11 +321,13 @@ impl Machine {
         for uid in pull.waiting {
             self.mark(&uid);
             self.with(&uid, |w, context| {
-                w.pulling = false;
+                if !std::mem::take(&mut w.pulling) {
+                    return;
+                }
                 match &result {
                     Ok(()) => w.pulled = w.record.generation,
                     Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
-                    Err(fault) => w.fail_try(fault, context),
+                    Err(fault) => w.fail_try(Slot::Next, fault, context),
                 }
             });
         }

@@ -12,6 +12,7 @@ use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
 use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::spec_hash::{is_comparable, spec_hash};
 use crate::domain::view::TaskState;
 use crate::limits;
 
@@ -117,15 +118,18 @@ impl Machine {
             });
             // Drawn just now, so nothing can be there.
             w.set_seen(Slot::Next, Seen::Absent);
+            w.dirty = true;
         }
-        w.record.boot = Some(boot);
         let Some(next) = &mut w.record.next else { return };
+        w.dirty |= w.record.boot.as_ref() != Some(&boot) || next.generation != w.record.generation;
+        w.record.boot = Some(boot);
         next.generation = w.record.generation;
         let name = next.name.clone();
+        let dirty = w.dirty;
         let record = w.record.clone();
         let op = Op::Create(Box::new(self.new_container(&record, name)));
         // With a store that fails, its labels alone make the container findable.
-        let durable = self.store_writes();
+        let durable = dirty && self.store_writes();
         self.send(uid, FlightKind::Create, op, durable);
     }
 
@@ -141,6 +145,10 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.instance(slot) else { return };
         let (Some(id), ran) = (instance.container.clone(), instance.run.is_some()) else { return };
+        // One that an update failed to replace was made from something else.
+        let hash = &instance.spec_hash;
+        let other = is_comparable(hash) && *hash != w.wanted_hash;
+        let made_from = (!other).then(|| w.record.declared.clone());
         if w.record.boot.as_ref() != Some(&boot) {
             w.record.boot = Some(boot);
             w.dirty = true;
@@ -149,7 +157,7 @@ impl Machine {
         // The end of its last run is recorded first, so that an agent that comes back does not take
         // the new run for that one.
         let durable = w.dirty && ran && writes;
-        let op = Op::Start(id, w.record.declared.clone());
+        let op = Op::Start(id, made_from);
         self.send(uid, FlightKind::Start(slot), op, durable);
     }
 
@@ -260,7 +268,7 @@ impl Machine {
 
     fn labels(&self, record: &Record, name: &InstanceName) -> BTreeMap<String, String> {
         let key = &record.declared.key;
-        let hash = crate::domain::spec_hash::spec_hash(&record.declared);
+        let hash = spec_hash(&record.declared);
         let mut labels = record.declared.labels.clone();
         labels.extend(
             [

@@ -221,6 +221,7 @@ fn compare(
 ) -> Compared {
     if w.touched > sent_at || w.step.is_some() {
         // The listing may be older than what happened since; a look will be younger.
+        w.gap |= gap;
         for slot in [Slot::Current, Slot::Next] {
             if w.step.is_none() && w.instance(slot).is_some() {
                 w.mark_stale(slot);

@@ -7,7 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::Slot;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::EngineInfo;
-use crate::domain::time::Tick;
+use crate::domain::time::{Span, Tick};
 use crate::limits;
 
 impl Machine {
@@ -22,11 +22,13 @@ impl Machine {
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
         let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
-        // An engine that this agent first finds away has ended its containers as well.
-        if self.engine.stream_up || (away && !self.engine.listed) {
-            self.engine.gap = true;
-        }
+        // An engine that is away may have ended its containers, whether this agent saw it go or
+        // finds it so. One that only lost the stream answers still, and an exit under it is an
+        // exit: with a stream that comes and goes, a finished job would else run again and again.
+        self.engine.gap |= away;
         self.engine.stream_up = false;
+        // What was asked before shows nothing of what happened with the stream.
+        self.engine.listing = None;
         if away {
             self.engine_away(fault);
             // The stream's own tries to connect are the looks at the engine.
@@ -94,12 +96,13 @@ impl Machine {
         if event.action == ContainerAction::Started && w.took_own_start(&event.id) {
             return;
         }
-        if w.step.is_some() {
+        if w.step.is_some() && !w.heard.contains(&event.id) {
             w.heard.push(event.id.clone());
         }
         let Some(slot) = w.slot_of(&event.id) else { return };
         if slot == Slot::Discard && event.action == ContainerAction::Removed {
             w.drop_discard_if_idle();
+            self.by_container.remove(&event.id);
         } else {
             w.mark_stale(slot);
         }
@@ -119,11 +122,10 @@ impl Machine {
     pub(super) fn check_start_shown(&mut self, uid: &Uid) {
         let now = self.now.tick;
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        if w.start_expected.as_ref().is_none_or(|(_, by)| *by > now) {
-            return;
-        }
-        w.start_expected = None;
-        if self.engine.stream_up && !self.engine.stream_doubted {
+        let Some((_, by)) = w.start_expected.take_if(|(_, by)| *by <= now) else { return };
+        // One that was opened after the start had nothing to show.
+        let was_open = self.engine.stream_since + Span(limits::START_EVENT_MS) <= by;
+        if self.engine.stream_up && was_open && !self.engine.stream_doubted {
             self.engine.stream_doubted = true;
             let text = "a start did not show on the event stream within 5 s: the engine is polled";
             self.set_condition("eventStream", text.to_owned());

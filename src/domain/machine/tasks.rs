@@ -60,7 +60,7 @@ impl Machine {
         let (uid, key, failures, restarts) = w;
         if !matches!(verb, Verb::Kill(_)) {
             for earlier in self.tasks.of(uid) {
-                let message = format!("superseded by a later {}", verb.as_str());
+                let message = format!("a later {}", verb.as_str());
                 self.end_task(earlier, TaskState::Superseded, message);
             }
         }

@@ -33,7 +33,7 @@ use super::{EventStream, LogOptions};
 use crate::domain::effect::NewContainer;
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::ContainerId;
-use crate::domain::observed::{EngineInfo, Listed, Reading, label};
+use crate::domain::observed::{EngineInfo, Listed, Phase, Reading, label};
 use crate::domain::view::PullProgress;
 use crate::os::unix_http;
 
@@ -107,7 +107,11 @@ impl Docker {
         let Some(container) = self.look(name_or_id)? else { return Ok(None) };
         let garbled =
             |message| Fault::new(FaultKind::Garbled, "inspect container", name_or_id, message);
-        map::reading(container).map(Some).map_err(garbled)
+        let reading = map::reading(container).map_err(garbled)?;
+        if reading.phase == Phase::Exited {
+            self.transport.expect_open()?;
+        }
+        Ok(Some(reading))
     }
 
     /// An inspect as the engine says it; `None`: there is no such container.

@@ -204,6 +204,20 @@ impl Transport {
         })
     }
 
+    /// Checks that the engine takes new connections. One that is told to end does not any more,
+    /// while it still answers on the old ones and stops its containers, each with an event: their
+    /// exits are no exits of their own.
+    ///
+    /// # Errors
+    /// `Away` when it ends, and those of the connection.
+    pub fn expect_open(&self) -> Result<(), Fault> {
+        let ask = Ask::get("ping the engine", "", "/_ping".into());
+        match read(&ask, self.send(&self.own_agent(), &ask, "")?)?.status {
+            200 => Ok(()),
+            _ => Err(ask.fault(FaultKind::Away, "the engine is shutting down")),
+        }
+    }
+
     /// The newest API version that the engine speaks.
     fn newest_version(&self) -> Result<ApiVersion, Fault> {
         let ask = Ask::get("ping the engine", "", "/_ping".into());

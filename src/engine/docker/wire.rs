@@ -207,13 +207,33 @@ pub(super) fn words(status: u16, body: &[u8]) -> String {
     if text.is_empty() { format!("HTTP status {status}") } else { clip(&text) }
 }
 
-/// As much of an engine's words as is kept.
+/// An engine's words as they are kept: bounded, and without the ids that it makes up anew at each
+/// try, so that the same cause reads the same.
 pub(super) fn clip(text: &str) -> String {
     let mut end = text.len().min(limits::ENGINE_WORDS_BYTES);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    text[..end].to_owned()
+    without_ids(&text[..end])
+}
+
+/// `text` without each ` (ID)` of 64 hexadecimal digits.
+fn without_ids(text: &str) -> String {
+    const ID: usize = 64;
+    let (mut kept, mut rest) = (String::new(), text);
+    while let Some(at) = rest.find(" (") {
+        let inside = &rest[at + 2..];
+        let digits = inside.bytes().take_while(u8::is_ascii_hexdigit).count();
+        kept.push_str(&rest[..at]);
+        rest = match inside[digits..].strip_prefix(')') {
+            Some(behind) if digits == ID => behind,
+            _ => {
+                kept.push_str(" (");
+                inside
+            }
+        };
+    }
+    kept + rest
 }
 
 #[cfg(test)]
@@ -248,6 +268,18 @@ mod tests {
         assert!(
             kept.len() <= limits::ENGINE_WORDS_BYTES && kept.len() + 3 > limits::ENGINE_WORDS_BYTES
         );
+    }
+
+    #[test]
+    fn the_same_cause_reads_the_same_at_every_try() {
+        let said = |id: &str| format!("endpoint web-1 ({id}): Bind (tcp) failed: in use (\u{e9}");
+        assert_eq!(
+            clip(&said(&"0f".repeat(32))),
+            "endpoint web-1: Bind (tcp) failed: in use (\u{e9}"
+        );
+        for other in ["", "0f", &"0g".repeat(32), &"0f".repeat(33)] {
+            assert_eq!(clip(&said(other)), said(other));
+        }
     }
 
     #[test]

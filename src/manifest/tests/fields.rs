@@ -98,7 +98,7 @@ fn names_and_labels_are_checked() {
     };
     for (metadata, problem) in [
         ("{}", "metadata.name: is missing"),
-        ("web", "metadata: must be a mapping, found \"web\""),
+        ("web", "metadata: must be a mapping as {name: ...}, found \"web\""),
         (
             "{name: Web}",
             "metadata.name: may only have lower-case letters, digits and '-', found \
@@ -276,7 +276,10 @@ fn ports_are_checked() {
         each_refused(&[(&format!("  ports:\n    - \"{written}\"\n"), &problem)]);
     }
     each_refused(&[
-        ("  ports: 8080\n", "7: spec.ports: must be a list of ports, found \"8080\""),
+        (
+            "  ports: 8080\n",
+            "7: spec.ports: must be a list of ports as [\"8080:80\"], found \"8080\"",
+        ),
         ("  ports:\n    - 80: 80\n", &format!("8: spec.ports[0]: must be {port}, found a mapping")),
         (
             "  network: host\n  ports: [80:80]\n",
@@ -381,6 +384,10 @@ fn quantities_are_checked() {
         (
             "  stop: {grace: 99999999999999999999h}\n",
             &format!("7: spec.stop.grace: {span} \"99999999999999999999h\""),
+        ),
+        (
+            "  restart: always\n",
+            "7: spec.restart: must be a mapping as {policy: ...}, found \"always\"",
         ),
         ("  restart: {delay: 0s}\n", "7: spec.restart.delay: must be at least 100ms, found \"0s\""),
         (

@@ -179,3 +179,32 @@ fn an_interrupted_stop_is_taken_up_by_the_next_agent() {
     assert_eq!(world.state("web"), State::StoppedOk);
     assert_eq!(world.view("web").restart_count, 0);
 }
+
+#[test]
+fn waiting_for_a_mount_writes_nothing() {
+    let mut world = World::new();
+    world.fail_next("create", &[FaultKind::HostPath; 1_000]);
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(10_000);
+    let commits = world.commits;
+    world.pass(3_600_000);
+    assert!(world.count("create") > 700);
+    assert_eq!(world.commits, commits);
+}
+
+#[test]
+fn containers_that_are_gone_are_forgotten() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    for tag in 2..20 {
+        world.apply(&[&workload("web", |spec| spec.image = format!("image:{tag}"))]);
+        let id = world.container("web");
+        world.containers.retain(|_, made| made.id != id);
+        let uid = world.view("web").uid.clone();
+        let action = ContainerAction::Removed;
+        world.feed(Event::Container(ContainerEvent { id, uid, action }));
+        world.pass(60_000);
+    }
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.machine.by_container.len(), 1);
+}

@@ -11,7 +11,7 @@ fn away() -> Fault {
 
 /// The engine dies and takes every container along, as Docker does.
 pub(super) fn kill_engine(world: &mut World) {
-    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+    for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
     }
@@ -107,6 +107,33 @@ fn an_engine_restart_is_an_interruption_for_every_policy() {
     assert_eq!(world.containers.len(), 3);
     let lines: Vec<_> = world.logs.iter().filter(|l| l.contains("the engine is")).collect();
     assert_eq!(lines.len(), 3, "there, away, there: {lines:?}");
+}
+
+/// An engine that is told to end stops its containers first, and tells of each.
+#[test]
+fn an_exit_that_is_read_across_an_engine_restart_is_an_interruption() {
+    for listed_before in [false, true] {
+        let mut world = World::new();
+        world.apply(&[&policy("job", RestartPolicy::Never)]);
+        world.pass(5_000);
+        let made = world.find_mut(world.container("job").clone().as_str());
+        made.phase = Phase::Exited;
+        let (id, uid, read) = (made.id.clone(), made.tags.uid.clone(), reading(made));
+        world.engine_gone = true;
+        world.show_event(id, uid.clone(), ContainerAction::Died);
+        world.feed(Event::StreamDown(away()));
+        let step = world.machine.workloads[&uid].step.as_ref().unwrap().step;
+        let answer = Event::StepDone(step, Ok(Outcome::Found(Box::new(read))));
+        if listed_before {
+            revive_engine(&mut world);
+            world.feed(answer);
+        } else {
+            world.feed(answer);
+            revive_engine(&mut world);
+        }
+        assert_eq!(world.state("job"), State::RunningOk, "listed before: {listed_before}");
+        assert_eq!(world.view("job").last_error, "");
+    }
 }
 
 #[test]
@@ -334,4 +361,110 @@ fn a_container_that_comes_late_under_a_taken_name_is_used() {
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.containers.keys().collect::<Vec<_>>(), [name]);
+}
+
+#[test]
+fn a_job_that_ends_while_only_the_stream_is_down_has_ended() {
+    let mut world = World::new();
+    world.apply(&[
+        &policy("done", RestartPolicy::Never),
+        &policy("failed", RestartPolicy::OnFailure),
+    ]);
+    world.pass(1_000);
+    for (name, code) in [("done", 0), ("failed", 1)] {
+        let id = world.container(name);
+        let made = world.find_mut(id.as_str());
+        (made.phase, made.exit_code) = (Phase::Exited, code);
+    }
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    assert_eq!(world.state("done"), State::SucceededOk);
+    assert_eq!(world.view("failed").error_message, "exitCode=1 oomKilled=false");
+    world.pass(10_000);
+    assert_eq!(world.view("failed").restart_count, 1);
+}
+
+/// A listing that was sent before the stream was lost is not the first one after it.
+#[test]
+fn an_old_listing_does_not_use_up_the_loss_of_the_stream() {
+    let mut world = World::new();
+    world.apply(&[&policy("never", RestartPolicy::Never)]);
+    world.pass(30_000);
+    world.hold_list = true;
+    world.pass(limits::FULL_COMPARE_MS);
+    let old = world.withheld.pop().expect("a listing");
+    world.hold_list = false;
+    kill_engine(&mut world);
+    world.feed(old);
+    assert!(!world.machine.engine.up, "an old answer does not say that it is there");
+    revive_engine(&mut world);
+    assert_eq!(world.state("never"), State::RunningOk);
+}
+
+#[test]
+fn a_name_of_ours_that_somebody_else_took_is_left_alone() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.unanswered.push("create");
+    world.fail_next("create", &[FaultKind::Trouble]);
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    let name = world.row("web").next.as_ref().unwrap().name.to_string();
+    let tags = Tags {
+        uid: Uid::new("somebody"),
+        key: Key { application: Label::parse("x").unwrap(), name: Label::parse("x").unwrap() },
+        instance: InstanceName::new("other"),
+        generation: 1,
+        spec_hash: spec_hash(&workload("x", |_| {})),
+        store: StoreId::new("other"),
+        node: "node".to_owned(),
+    };
+    let id = ContainerId::new("foreign");
+    let made = Made { id, tags, phase: Phase::Running, started_at_ns: 1, exit_code: 0 };
+    world.containers.insert(name.clone(), made);
+    world.answer_late();
+    world.pass(60_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert!(world.row("web").discards.is_empty());
+    assert_eq!(world.containers[&name].phase, Phase::Running);
+    assert!(world.count("inspect") < 5, "{:?}", world.calls);
+}
+
+#[test]
+fn a_stream_that_was_opened_after_a_start_is_not_doubted_for_it() {
+    let mut world = World::new();
+    world.stream_silent = true;
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(1_000);
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.pass(2_000);
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.pass(60_000);
+    assert_eq!(world.count("reopen"), 0);
+}
+
+/// The engine cannot remove one container, and behind it waits one that runs.
+#[test]
+fn a_container_that_cannot_be_removed_does_not_hide_those_behind_it() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let old = world.container("web");
+    world.unremovable.push(old);
+    // Its tries and the listings do not fall together.
+    world.pass(3_000);
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    assert_eq!(world.state("web"), State::RunningOk, "not held by what was left");
+    let mut twin = world.find(world.container("web").as_str()).unwrap().clone();
+    twin.id = ContainerId::new("twin");
+    twin.tags.instance = InstanceName::new("bargee-web-twin");
+    world.containers.insert("bargee-web-twin".to_owned(), twin);
+    world.pass(2 * limits::FULL_COMPARE_MS);
+    assert_eq!((world.running(), world.containers.len()), (1, 2));
+    // And nothing runs beside one that is being removed for good.
+    world.verb("web", Verb::Remove);
+    world.pass(60_000);
+    assert_eq!((world.running(), world.containers.len()), (0, 1));
+    assert_eq!(world.state("web"), State::StoppingDeleteFailed);
+    world.unremovable.clear();
+    world.pass(60_000);
+    assert!(world.containers.is_empty() && world.rows.is_empty());
 }

@@ -21,6 +21,8 @@ mod asks;
 
 mod engine;
 
+mod late;
+
 mod restart;
 
 mod states;
@@ -49,22 +51,36 @@ struct World {
     events: VecDeque<Event>,
     /// Every operation that reached the engine, as a word.
     calls: Vec<String>,
+    /// Transactions that reached the store.
+    commits: usize,
     /// Faults for the next calls of this word.
     faults: BTreeMap<&'static str, VecDeque<FaultKind>>,
     /// Images on the device; `None`: all.
     missing_images: Vec<String>,
+    /// Host paths that are not there.
+    missing_paths: Vec<&'static str>,
     /// The store fails.
     store_fails: bool,
     /// The store fails, but for declarations.
     rows_fail: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
+    /// Containers are gone as soon as they are made.
+    made_is_lost: bool,
+    /// Starts are answered, and nothing is started.
+    starts_nothing: bool,
+    /// Containers that the engine cannot remove.
+    unremovable: Vec<ContainerId>,
     /// Listings leave every container out.
     short_list: bool,
+    /// Listings are taken and not answered.
+    hold_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
-    /// Calls beginning with one of these words are taken and never answered.
+    /// Calls beginning with one of these words are taken and not answered.
     unanswered: Vec<&'static str>,
+    /// What would have been their answers.
+    withheld: Vec<Event>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -113,14 +129,21 @@ impl World {
             containers,
             events: VecDeque::new(),
             calls: Vec::new(),
+            commits: 0,
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
+            missing_paths: Vec::new(),
             store_fails: false,
             rows_fail: false,
             stream_silent: false,
+            made_is_lost: false,
+            starts_nothing: false,
+            unremovable: Vec::new(),
             short_list: false,
+            hold_list: false,
             engine_gone: false,
             unanswered: Vec::new(),
+            withheld: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -135,6 +158,7 @@ impl World {
     fn restart_agent(self, boot: &str) -> Self {
         let mut next = Self::with(self.rows, self.containers, boot, (self.now, self.last));
         next.engine_gone = self.engine_gone;
+        next.unremovable = self.unremovable;
         if next.engine_gone {
             let away = Fault::new(FaultKind::Away, "connect", "", "refused");
             next.feed(Event::StreamDown(away));
@@ -170,6 +194,7 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist(commit) => {
+                    self.commits += 1;
                     let fails = self.store_fails || (self.rows_fail && !commit.declares);
                     let result = if fails {
                         Err("disk full".to_owned())
@@ -184,14 +209,16 @@ impl World {
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
-                    if self.unanswered.contains(&"pull") {
-                        continue;
-                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
                     }
-                    self.events.push_back(Event::PullDone(image, result));
+                    let done = Event::PullDone(image, result);
+                    if self.unanswered.contains(&"pull") {
+                        self.withheld.push(done);
+                    } else {
+                        self.events.push_back(done);
+                    }
                 }
                 Effect::List(_) if self.engine_gone => {}
                 Effect::List(id) => {
@@ -201,7 +228,12 @@ impl World {
                         None if self.short_list => Ok(Vec::new()),
                         None => Ok(self.containers.values().map(listed).collect()),
                     };
-                    self.events.push_back(Event::Listing(id, result));
+                    let listing = Event::Listing(id, result);
+                    let to = self.hold_list.then_some(&mut self.withheld);
+                    match to {
+                        Some(withheld) => withheld.push(listing),
+                        None => self.events.push_back(listing),
+                    }
                 }
                 Effect::Answer(ask, answer) => {
                     self.answers.insert(ask, answer);
@@ -263,10 +295,17 @@ impl World {
             result = Err(fault);
         }
         let call = self.calls.last().map_or("", String::as_str);
-        if self.unanswered.iter().any(|word| call.starts_with(word)) {
-            return;
+        let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
+        let answer = Event::StepDone(step.id, result);
+        if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    /// What was not answered is answered now.
+    fn answer_late(&mut self) {
+        self.unanswered.clear();
+        for answer in std::mem::take(&mut self.withheld) {
+            self.feed(answer);
         }
-        self.events.push_back(Event::StepDone(step.id, result));
     }
 
     fn carry_out(&mut self, op: &Op) -> Result<Outcome, Fault> {
@@ -280,38 +319,14 @@ impl World {
                 Ok(found.unwrap_or(Outcome::NotFound))
             }
             Op::Create(new) => self.create(new),
-            Op::Start(id, _) => {
-                self.calls.push("start".to_owned());
-                if let Some(fault) = self.fault("start") {
-                    return Err(fault);
-                }
-                if self.find(id.as_str()).is_none() {
-                    let kind = FaultKind::NoContainer;
-                    return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
-                }
-                self.last += 1;
-                let (now, last) = (self.now, self.last);
-                let made = self.find_mut(id.as_str());
-                made.phase = Phase::Running;
-                made.started_at_ns = now * 1_000_000 + last;
-                let (reading, uid) = (reading(made), made.tags.uid.clone());
-                if !self.stream_silent {
-                    self.show_event(id.clone(), uid.clone(), ContainerAction::Started);
-                }
-                if self.fault("dies").is_some() {
-                    // Right after it was looked at; the event overtakes the answer.
-                    self.find_mut(id.as_str()).phase = Phase::Exited;
-                    self.show_event(id.clone(), uid, ContainerAction::Died);
-                }
-                Ok(Outcome::Started(Box::new(reading)))
-            }
+            Op::Start(id, declared) => self.start_one(id, declared.as_deref()),
             Op::Signal(id, signal) => {
                 self.calls.push(signal.clone());
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
                 let kind = match self.find(id.as_str()).map(|made| &made.phase) {
-                    Some(Phase::Running) => {
+                    Some(Phase::Running | Phase::Paused) => {
                         self.signal(id);
                         return Ok(Outcome::Signalled);
                     }
@@ -325,14 +340,64 @@ impl World {
                 if let Some(fault) = self.fault("remove") {
                     return Err(fault);
                 }
+                let id = self.find(name).map(|made| made.id.clone());
+                if id.is_some_and(|id| self.unremovable.contains(&id)) {
+                    return Err(Fault::new(FaultKind::Trouble, "remove", name, "device busy"));
+                }
                 self.containers.retain(|key, made| key != name && made.id.as_str() != name);
                 Ok(Outcome::Removed)
             }
             Op::RemoveNetwork(_) => {
                 self.calls.push("remove network".to_owned());
-                Ok(Outcome::NetworkRemoved)
+                match self.fault("network") {
+                    Some(fault) => Err(fault),
+                    None => Ok(Outcome::NetworkRemoved),
+                }
             }
         }
+    }
+
+    fn check_paths(&self, declared: &Declared) -> Result<(), Fault> {
+        let mut paths = declared.spec.host_paths().map(|(path, _)| path);
+        match paths.find(|path| self.missing_paths.contains(path)) {
+            Some(path) => Err(Fault::new(FaultKind::HostPath, "mount", path, "it is not there")),
+            None => Ok(()),
+        }
+    }
+
+    fn start_one(
+        &mut self,
+        id: &ContainerId,
+        declared: Option<&Declared>,
+    ) -> Result<Outcome, Fault> {
+        self.calls.push("start".to_owned());
+        declared.map_or(Ok(()), |declared| self.check_paths(declared))?;
+        if let Some(fault) = self.fault("start") {
+            return Err(fault);
+        }
+        if self.find(id.as_str()).is_none() {
+            let kind = FaultKind::NoContainer;
+            return Err(Fault::new(kind, "start", id.as_str(), "no such container"));
+        }
+        if self.starts_nothing {
+            let made = self.find_mut(id.as_str());
+            return Ok(Outcome::Started(Box::new(reading(made))));
+        }
+        self.last += 1;
+        let (now, last) = (self.now, self.last);
+        let made = self.find_mut(id.as_str());
+        made.phase = Phase::Running;
+        made.started_at_ns = now * 1_000_000 + last;
+        let (reading, uid) = (reading(made), made.tags.uid.clone());
+        if !self.stream_silent {
+            self.show_event(id.clone(), uid.clone(), ContainerAction::Started);
+        }
+        if self.fault("dies").is_some() {
+            // Right after it was looked at; the event overtakes the answer.
+            self.find_mut(id.as_str()).phase = Phase::Exited;
+            self.show_event(id.clone(), uid, ContainerAction::Died);
+        }
+        Ok(Outcome::Started(Box::new(reading)))
     }
 
     /// Every process obeys at once, unless the fault `deaf` is waiting.
@@ -354,6 +419,7 @@ impl World {
     fn create(&mut self, new: &NewContainer) -> Result<Outcome, Fault> {
         let image = &new.declared.spec.image;
         self.calls.push(format!("create {image}"));
+        self.check_paths(&new.declared)?;
         if let Some(fault) = self.fault("create") {
             return Err(fault);
         }
@@ -368,7 +434,9 @@ impl World {
         let tags = Tags::read(|label| new.labels.get(label).map(String::as_str)).unwrap();
         let made =
             Made { id: id.clone(), tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
-        self.containers.insert(new.name.to_string(), made);
+        if !self.made_is_lost {
+            self.containers.insert(new.name.to_string(), made);
+        }
         Ok(Outcome::Created(id))
     }
 

@@ -191,3 +191,53 @@ fn the_end_of_a_job_is_durable_at_once() {
     world.exit("job", 0);
     assert_eq!(world.row("job").last_exit.as_ref().unwrap().code, Some(0), "no 5 s for this");
 }
+
+/// Somebody cleans up what does not run, or the engine forgets what it makes.
+#[test]
+fn a_container_that_is_gone_before_it_runs_is_made_again_on_the_backoff() {
+    let mut world = World::new();
+    world.made_is_lost = true;
+    world.apply(&[&workload("web", |_| {})]);
+    assert_eq!(world.count("create"), 1);
+    world.pass(10_000);
+    assert_eq!(world.count("create"), 2);
+    world.pass(600_000);
+    assert_eq!(world.count("create"), 7, "10, 20, 40, 80, 160, 300 s");
+    let view = world.view("web");
+    assert_eq!((view.state, view.restart_count), (State::PendingStarting, 0));
+    assert!(view.error_message.contains("vanished"), "{}", view.error_message);
+    world.made_is_lost = false;
+    world.pass(300_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+/// As an engine does whose answer comes before the deed, and the deed never.
+#[test]
+fn a_start_that_starts_nothing_is_a_failed_try() {
+    let mut world = World::new();
+    world.starts_nothing = true;
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(70_000);
+    assert_eq!(world.count("start"), 4, "after 10, 20, 40 s");
+    world.starts_nothing = false;
+    world.pass(80_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    // The same for one that ran before.
+    world.starts_nothing = true;
+    world.exit("web", 1);
+    let starts = world.count("start");
+    world.pass(70_000);
+    assert!(world.count("start") - starts <= 4, "{}", world.count("start") - starts);
+}
+
+#[test]
+fn a_network_that_is_gone_is_retried_on_the_backoff_and_said() {
+    let mut world = World::new();
+    world.fail_next("start", &[FaultKind::NoNetwork; 4]);
+    world.apply(&[&workload("web", |_| {})]);
+    assert!(world.view("web").error_message.contains("NoNetwork"));
+    world.pass(70_000);
+    assert_eq!((world.count("create"), world.count("start")), (4, 4));
+    world.pass(80_000);
+    assert_eq!((world.state("web"), world.containers.len()), (State::RunningOk, 1));
+}

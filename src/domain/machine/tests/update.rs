@@ -1,6 +1,7 @@
 //! Updates, and the way back from a failed one.
 
 use super::*;
+use crate::domain::declared::{Mount, MountSource};
 
 fn image(tag: u32) -> Arc<Declared> {
     workload("web", |spec| spec.image = format!("image:{tag}"))
@@ -169,4 +170,59 @@ fn a_create_that_timed_out_is_looked_up_before_it_is_repeated() {
     world.pass(5_000);
     assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1", "start"]);
     assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn the_old_container_does_not_wait_for_the_mounts_of_the_new_one() {
+    let mounted = workload("web", |spec| {
+        spec.mounts = vec![Mount {
+            source: MountSource::Host { path: "/mnt/disk".to_owned(), mounted: true },
+            target: "/data".to_owned(),
+            read_only: false,
+        }];
+    });
+    let mut world = World::new();
+    world.missing_paths.push("/mnt/disk");
+    world.apply(&[&image(1)]);
+    world.apply(&[&mounted]);
+    assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+    world.exit("web", 1);
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    // A container that has the mount does.
+    world.missing_paths.clear();
+    world.verb("web", Verb::Remove);
+    world.apply(&[&mounted]);
+    world.missing_paths.push("/mnt/disk");
+    world.exit("web", 1);
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::PendingWaitingToStart);
+    world.missing_paths.clear();
+    world.pass(5_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn an_update_whose_network_is_gone_brings_the_old_one_back() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.fail_next("start", &[FaultKind::NoNetwork]);
+    world.apply(&[&image(2)]);
+    assert_eq!((world.container("web"), world.state("web")), (old, State::RunningOk));
+    assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+    assert_eq!(world.containers.len(), 1);
+}
+
+#[test]
+fn a_container_made_again_in_its_generation_needs_no_registry() {
+    let always = workload("web", |spec| spec.pull = Pull::Always);
+    let mut world = World::new();
+    world.apply(&[&always]);
+    world.pass(10_000);
+    let mut world = world.restart_agent(BOOT);
+    world.fail_next("pull", &[FaultKind::Trouble]);
+    world.containers.clear();
+    world.pass(120_000);
+    assert_eq!((world.count("pull"), world.state("web")), (0, State::RunningOk));
 }

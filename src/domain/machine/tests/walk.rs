@@ -27,8 +27,9 @@ impl Random {
 }
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
-const WORDS: [&str; 7] = ["create", "start", "inspect", "signal", "remove", "list", "pull"];
-const KINDS: [FaultKind; 7] = [
+const WORDS: [&str; 8] =
+    ["create", "start", "inspect", "signal", "remove", "list", "pull", "network"];
+const KINDS: [FaultKind; 11] = [
     FaultKind::Away,
     FaultKind::Timeout,
     FaultKind::Garbled,
@@ -36,13 +37,17 @@ const KINDS: [FaultKind; 7] = [
     FaultKind::Trouble,
     FaultKind::Conflict,
     FaultKind::Panicked,
+    FaultKind::NameTaken,
+    FaultKind::NoContainer,
+    FaultKind::NoNetwork,
+    FaultKind::HostPath,
 ];
 const POLICIES: [RestartPolicy; 3] =
     [RestartPolicy::Always, RestartPolicy::OnFailure, RestartPolicy::Never];
 
 fn check_no_twins(world: &World, seed: u64) {
     let mut live: BTreeMap<&Uid, &Made> = BTreeMap::new();
-    let running = world.containers.values().filter(|made| made.phase == Phase::Running);
+    let running = world.containers.values().filter(|made| made.phase.is_live());
     for made in running {
         if let Some(twin) = live.insert(&made.tags.uid, made) {
             panic!("seed {seed}: two live containers of one workload: {twin:?} and {made:?}");
@@ -53,7 +58,7 @@ fn check_no_twins(world: &World, seed: u64) {
 /// One random thing.
 fn happen(world: World, random: &mut Random) -> World {
     let mut world = world;
-    match random.below(20) {
+    match random.below(24) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let policy = *random.pick(&POLICIES);
@@ -96,7 +101,7 @@ fn happen(world: World, random: &mut Random) -> World {
             let reboot = random.below(3) == 0;
             let boot = if reboot { format!("boot-{}", random.next()) } else { world.boot.clone() };
             if reboot {
-                for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+                for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
                     made.phase = Phase::Exited;
                     made.exit_code = 255;
                 }
@@ -104,6 +109,12 @@ fn happen(world: World, random: &mut Random) -> World {
             }
             world = world.restart_agent(&boot);
         }
+        19 => hold_one(&mut world, random),
+        20 => match random.below(3) {
+            0 => world.answer_late(),
+            _ => world.unanswered.push(WORDS[usize::try_from(random.below(8)).unwrap()]),
+        },
+        21 => freeze_one(&mut world, random),
         _ => world.pass(random.below(40_000)),
     }
     world
@@ -130,6 +141,35 @@ fn end_one(world: &mut World, random: &mut Random) {
     }
 }
 
+/// The engine cannot remove a container, or can again.
+fn hold_one(world: &mut World, random: &mut Random) {
+    let made: Vec<ContainerId> = world.containers.values().map(|made| made.id.clone()).collect();
+    if random.below(2) == 0 || made.is_empty() {
+        world.unremovable.clear();
+    } else {
+        world.unremovable.push(random.pick(&made).clone());
+    }
+}
+
+/// Somebody pauses a container and goes on with it later; the events come twice.
+fn freeze_one(world: &mut World, random: &mut Random) {
+    if world.engine_gone {
+        return;
+    }
+    let freeze = random.below(2) == 0;
+    let (from, to) = if freeze { (Phase::Running, Phase::Paused) } else { PAUSED_RUNS };
+    let mut those = world.containers.values_mut().filter(|made| made.phase == from);
+    let Some(made) = those.next() else { return };
+    made.phase = to;
+    let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+    for _ in 0..2 {
+        let action = ContainerAction::Changed;
+        world.feed(Event::Container(ContainerEvent { id: id.clone(), uid: uid.clone(), action }));
+    }
+}
+
+const PAUSED_RUNS: (Phase, Phase) = (Phase::Paused, Phase::Running);
+
 /// Somebody removes a container by force, with or without an event that tells of it.
 fn remove_one(world: &mut World, random: &mut Random) {
     let names: Vec<String> = world.containers.keys().cloned().collect();
@@ -148,6 +188,10 @@ fn remove_one(world: &mut World, random: &mut Random) {
 fn converge(mut world: World, seed: u64) {
     world.faults.clear();
     world.store_fails = false;
+    world.unremovable.clear();
+    world.answer_late();
+    let frozen = world.containers.values_mut().filter(|made| made.phase == Phase::Paused);
+    frozen.for_each(|made| made.phase = Phase::Running);
     if world.engine_gone {
         super::engine::revive_engine(&mut world);
     }

@@ -239,3 +239,15 @@ fn a_start_tells_a_missing_container_from_other_things_missing() {
     // It is there, and on no network of ours: something else is missing.
     assert_eq!(kind(200), FaultKind::Trouble);
 }
+
+/// An engine that is told to end answers on old connections to the last, and takes no new ones.
+#[test]
+fn an_exit_is_believed_of_an_engine_that_takes_new_connections_only() {
+    let (server, docker) =
+        engine(PATIENT_TIMEOUTS, |_, stream| answer(stream, 200, &inspected("host")));
+    assert_eq!(docker.inspect("c1").unwrap().unwrap().exit_code, 3);
+    assert_eq!(server.connections(), 2);
+    std::fs::remove_file(server.socket()).unwrap();
+    assert_eq!(docker.inspect("c1").unwrap_err().kind, FaultKind::Away);
+    assert_eq!(server.connections(), 2);
+}
