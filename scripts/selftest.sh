@@ -65,7 +65,7 @@ soon() {
 
 test_shell() {
     need_commands shellcheck=shellcheck
-    check "shellcheck" shellcheck -x scripts/*.sh scripts/service/bargee.init .ci/run
+    check "shellcheck" shellcheck -x scripts/*.sh scripts/bench/run scripts/service/bargee.init .ci/run
 }
 
 # ---- the service files ---------------------------------------------------------------------------
