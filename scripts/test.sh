@@ -20,6 +20,8 @@ esac
 # Tests put everything into the temporary folder, so whatever one leaves behind is found by it.
 # Short, because Unix sockets are made in it.
 TMPDIR=$(mktemp -d /tmp/bargee-test.XXXXXX)
+# Some tests act as another user in it.
+chmod 755 "$TMPDIR"
 export TMPDIR
 
 # What still runs of our own children has our TMPDIR in its environment; what they left of their
