@@ -1,5 +1,6 @@
 //! The engine dies, or is stopped, and comes back. Each test has an engine of its own.
 
+use std::collections::BTreeMap;
 use std::fs;
 
 use nix::sys::signal::{Signal, kill};
@@ -37,11 +38,21 @@ fn until_away(agent: &Agent) {
     until("the engine to be away", || (!agent.status().engine.up).then_some(()));
 }
 
-/// All that is wanted runs, once and with no restart counted, and the rest is as it was.
-fn expect_all(agent: &Agent, before: &[Container]) {
+/// How all stands before something happens to the engine: containers, and starts that the agent saw.
+fn look(agent: &Agent) -> (Vec<Container>, BTreeMap<String, u64>) {
+    let starts = agent.workloads().into_iter().map(|one| (one.name, one.started_at));
+    (agent.containers(), starts.collect())
+}
+
+/// All that is wanted runs again, once and with no restart counted, and the rest is as it was.
+fn expect_all(agent: &Agent, (before, starts): &(Vec<Container>, BTreeMap<String, u64>)) {
     until("the engine to be back", || agent.status().engine.up.then_some(()));
-    for one in agent.until_running(&LASTING) {
-        assert_eq!((one.restart_count, one.error_message.as_str()), (0, ""), "{}", one.name);
+    for name in LASTING {
+        // What was seen before the engine went away stays on show until it was looked at again.
+        let one = agent.until(name, "running again", |one| {
+            one.state == "Running" && one.started_at != starts[name]
+        });
+        assert_eq!((one.restart_count, one.error_message.as_str()), (0, ""), "{name}");
     }
     agent.until_state("job", "Succeeded(Ok)");
     agent.until_state("stopped", "Stopped(Ok)");
@@ -60,7 +71,7 @@ fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_coun
     let engine = DockerEngine::start();
     let mut agent = Agent::on(&engine);
     deploy_all(&agent);
-    let before = agent.containers();
+    let before = look(&agent);
 
     kill9(&engine);
     until_away(&agent);
@@ -76,6 +87,7 @@ fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_coun
     assert_eq!(lines.matches("the engine is away").count(), 1, "{lines}");
 
     // With all containers, and the agent with it.
+    let before = look(&agent);
     engine.kill();
     agent.kill9();
     agent.launch();
@@ -89,7 +101,7 @@ fn after_the_engine_was_restarted_in_order_nothing_is_counted_either() {
     let engine = DockerEngine::start();
     let agent = Agent::on(&engine);
     deploy_all(&agent);
-    let before = agent.containers();
+    let before = look(&agent);
     // It stops its containers first, and tells of each.
     engine.stop();
     until_away(&agent);

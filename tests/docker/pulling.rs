@@ -53,7 +53,7 @@ fn an_image_is_always_pulled_for_a_new_generation_and_for_nothing_else() {
     let registry = Registry::start();
     agent.deploy(&[web(&registry, "always")]);
     let first = agent.until_state("web", "Running(Ok)");
-    registry.publish("1", b'y');
+    registry.publish("1");
     let asked = registry.requests();
     // Neither for a restart, nor for an agent that comes back.
     agent.ok(&["restart", "web"]);

@@ -51,7 +51,8 @@ impl Registry {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let state = State { content: content("1", b'x'), mood: Mood::Serves, requests: 0 };
+        let content = content("1", &format!("first of {address}"));
+        let state = State { content, mood: Mood::Serves, requests: 0 };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let registry = Self { address, shared: Arc::clone(&shared) };
         let accept = move || {
@@ -69,9 +70,10 @@ impl Registry {
         format!("{}/shop/web:{tag}", self.address)
     }
 
-    /// Moves `tag` to an image that differs from all with another `mark`.
-    pub fn publish(&self, tag: &str, mark: u8) {
-        self.shared.state.lock().unwrap().content.extend(content(tag, mark));
+    /// Moves `tag` to another image.
+    pub fn publish(&self, tag: &str) {
+        let mark = format!("later of {}", self.address);
+        self.shared.state.lock().unwrap().content.extend(content(tag, &mark));
     }
 
     /// How often it was asked for anything.
@@ -114,15 +116,17 @@ impl Shared {
     }
 }
 
-/// The static busybox of the test image, and something behind it that makes it differ.
-fn program(mark: u8) -> Vec<u8> {
+/// The static busybox of the test image with `mark` behind it: an engine that has a layer already
+/// does not ask any registry for it.
+fn program(mark: &str) -> Vec<u8> {
     let path = Command::new(script()).arg("busybox").output().unwrap().stdout;
     let mut program = std::fs::read(String::from_utf8(path).unwrap().trim()).unwrap();
-    program.resize(program.len().max(LAYER_BYTES) + 1, mark);
+    program.resize(program.len().max(LAYER_BYTES), 0);
+    program.extend_from_slice(mark.as_bytes());
     program
 }
 
-fn content(tag: &str, mark: u8) -> Content {
+fn content(tag: &str, mark: &str) -> Content {
     const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
     const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
     let layer = tar("busybox", &program(mark));
