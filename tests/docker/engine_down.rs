@@ -38,7 +38,7 @@ fn until_away(agent: &Agent) {
     until("the engine to be away", || (!agent.status().engine.up).then_some(()));
 }
 
-/// How all stands before something happens to the engine: containers, and starts that the agent saw.
+/// How all stands before the engine is disturbed: containers, and starts that the agent saw.
 fn look(agent: &Agent) -> (Vec<Container>, BTreeMap<String, u64>) {
     let starts = agent.workloads().into_iter().map(|one| (one.name, one.started_at));
     (agent.containers(), starts.collect())
