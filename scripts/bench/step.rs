@@ -3,9 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
-};
+use bargee::domain::declared::{Declared, Spec};
 use bargee::domain::effect::{CommitId, Effect, ListId, Op, StepId};
 use bargee::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use bargee::domain::machine::{Machine, Start};
@@ -13,7 +11,7 @@ use bargee::domain::names::{
     BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, StoreId, Uid,
 };
 use bargee::domain::observed::{EngineInfo, Listed, Phase, Reading, Tags};
-use bargee::domain::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
+use bargee::domain::record::{BootTick, Instance, Record, Run};
 use bargee::domain::spec_hash::spec_hash;
 use bargee::domain::time::{Now, Span, Tick};
 
@@ -226,56 +224,21 @@ fn record(n: usize) -> Result<Record> {
         spec_hash: spec_hash(&declared),
         run: Some(run),
     };
+    let uid = Uid::new(format!("00000000-0000-4000-8000-{n:012x}"));
     Ok(Record {
-        uid: Uid::new(format!("00000000-0000-4000-8000-{n:012x}")),
-        source: Source::Local,
-        declared,
-        generation: 1,
         observed_generation: 1,
-        desired: Desired::Running,
-        created_at_ms: 1,
         current: Some(current),
-        next: None,
-        discards: Vec::new(),
-        failed_update: None,
-        own_stop: None,
-        last_exit: None,
-        owed_start: OwedStart::Uncounted,
-        restarts_asked: 0,
-        restarts_done: 0,
-        restart_count: 0,
-        failure_count: 0,
-        streak: 0,
-        refusals: 0,
-        wait: None,
-        error_message: String::new(),
-        last_error: String::new(),
-        last_error_at_ms: 0,
         boot: Some(BootId::new("boot")),
+        ..Record::new(uid, Source::Local, declared, 1)
     })
 }
 
 /// Ten workloads to an application.
 fn declared(n: usize) -> Result<Declared> {
     let spec = Spec {
-        image: "registry.example/shop/web:1.27".to_owned(),
-        pull: Pull::Missing,
-        entrypoint: None,
         command: Some(vec!["serve".to_owned(), "--port=80".to_owned()]),
-        working_dir: None,
-        user: None,
         env: BTreeMap::from([("TZ".to_owned(), "UTC".to_owned())]),
-        ports: Vec::new(),
-        mounts: Vec::new(),
-        network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Always,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-        },
-        stop: Stop { signal: None, grace: Span::seconds(10) },
-        resources: Resources::default(),
-        log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
+        ..Spec::new("registry.example/shop/web:1.27")
     };
     let key = Key {
         application: Label::parse(&format!("app-{}", n / 10))?,

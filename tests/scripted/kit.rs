@@ -1,6 +1,5 @@
 //! A device of its own for each test: a scripted engine, a folder, and the program on it.
 
-use std::fmt::Display;
 use std::fs::{self, File, OpenOptions};
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -19,10 +18,9 @@ use nix::unistd::{Pid, chown, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use crate::support::DEADLINE;
 use crate::support::scripted_engine::{Container, IMAGE, ScriptedEngine};
-
-/// Nothing that a test waits for takes this long; what does is not coming.
-pub const DEADLINE: Duration = Duration::from_secs(90);
+pub use crate::support::until;
 
 /// A user without rights.
 pub const NOBODY: u32 = 65_534;
@@ -400,19 +398,6 @@ pub fn workload(name: &str, command: &str, more: &str) -> String {
         "---\napiVersion: bargee/v1\nkind: Workload\nmetadata: {{name: {name}}}\n\
          spec: {{image: {IMAGE}, pull: never, command: [{command}]{more}}}\n"
     )
-}
-
-/// Looks again and again until there is something, and fails with `what` when it does not come.
-pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
-    let begin = clock::boot_ms();
-    loop {
-        if let Some(found) = look() {
-            return found;
-        }
-        let waited = Duration::from_millis(clock::boot_ms() - begin);
-        assert!(waited < DEADLINE, "waited {} s for {what}", waited.as_secs());
-        pause(Duration::from_millis(20));
-    }
 }
 
 /// Lets time pass, where nothing must happen.
