@@ -36,6 +36,9 @@ impl Machine {
                 }
             }
             Purpose::Rows(uids) => {
+                if self.store_state.urgent {
+                    self.store_state.next_flush = None;
+                }
                 if result.is_err() {
                     for uid in &uids {
                         if let Some(w) = self.workloads.get_mut(uid) {
@@ -106,6 +109,7 @@ impl Machine {
         }
         if std::mem::take(&mut w.finished) {
             self.store_state.next_flush = None;
+            self.store_state.urgent = true;
         }
     }
 
@@ -122,6 +126,7 @@ impl Machine {
         if self.store_state.commits.values().any(|purpose| matches!(purpose, Purpose::Rows(_))) {
             return;
         }
+        self.store_state.urgent = false;
         let mut writes = Vec::new();
         let mut uids = BTreeSet::new();
         for uid in std::mem::take(&mut self.store_state.dirty) {

@@ -137,6 +137,8 @@ struct StoreState {
     dirty: BTreeSet<Uid>,
     /// No write of observations before this.
     next_flush: Option<Tick>,
+    /// Something among them is to be written as soon as the writer is free.
+    urgent: bool,
 }
 
 /// One image being pulled.

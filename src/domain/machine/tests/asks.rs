@@ -242,4 +242,9 @@ fn a_store_that_hangs_is_sent_one_write_of_observations() {
     world.pass(60_000);
     assert_eq!(world.count("commit"), 1, "{:?}", world.calls);
     assert_eq!(world.state("b"), State::SucceededOk, "supervised all the same");
+    // The end of a job waits for the writer and not for the next 5 s.
+    world.store_hangs = false;
+    let hung = world.hung.take().unwrap();
+    world.feed(Event::Committed(hung, Ok(())));
+    assert_eq!(world.row("b").last_exit.as_ref().unwrap().code, Some(0));
 }

@@ -6,7 +6,9 @@ use std::sync::Arc;
 
 use super::{Machine, Start};
 use crate::domain::declared::{Declared, Pull, RestartPolicy, Spec};
-use crate::domain::effect::{Answer, Change, Commit, Effect, NewContainer, Op, Step, Write};
+use crate::domain::effect::{
+    Answer, Change, Commit, CommitId, Effect, NewContainer, Op, Step, Write,
+};
 use crate::domain::event::{
     Apply, AskId, ContainerAction, ContainerEvent, Event, Outcome, Request, Verb,
 };
@@ -65,6 +67,8 @@ struct World {
     rows_fail: bool,
     /// Commits are sent and never answered.
     store_hangs: bool,
+    /// The last of them.
+    hung: Option<CommitId>,
     /// Starts do not show on the event stream.
     stream_silent: bool,
     /// Containers are gone as soon as they are made.
@@ -138,6 +142,7 @@ impl World {
             store_fails: false,
             rows_fail: false,
             store_hangs: false,
+            hung: None,
             stream_silent: false,
             made_is_lost: false,
             starts_nothing: false,
@@ -254,6 +259,7 @@ impl World {
 
     fn commit(&mut self, commit: &Commit) {
         if self.store_hangs {
+            self.hung = Some(commit.id);
             return self.calls.push(format!("commit {}", commit.writes.len()));
         }
         self.commits += 1;
