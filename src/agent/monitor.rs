@@ -178,6 +178,7 @@ impl Monitor {
                 Effect::PublishStatus(status) => published.show_status(status),
                 Effect::PublishTask(task) => published.show_task(task),
                 Effect::DropTask(id) => published.drop_task(id),
+                Effect::PublishEntry(seq, entry) => published.show_entry(seq, entry),
                 Effect::Transition(transition) => published.add_transition(transition),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
@@ -189,7 +190,9 @@ impl Monitor {
     fn answer(&mut self, ask: AskId, answer: Answer) {
         let Some(answer_to) = self.asks.remove(&ask) else { return };
         let revision = match &answer {
-            Answer::Applied(_) | Answer::Accepted(_) => self.rooms.published.count_declaration(),
+            Answer::Applied(_) | Answer::Accepted(_) | Answer::Done(_) => {
+                self.rooms.published.count_declaration()
+            }
             Answer::Refused(_) => self.rooms.published.revision(),
         };
         // Who asked may have given up; the channel has room for the one answer.

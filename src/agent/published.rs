@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::Uid;
 use crate::domain::view::{Status, Task, TaskId, Transition, View};
 use crate::limits;
@@ -18,6 +19,7 @@ pub struct Published {
     views: RwLock<BTreeMap<Uid, Arc<View>>>,
     status: RwLock<Arc<Status>>,
     tasks: RwLock<BTreeMap<TaskId, Arc<Task>>>,
+    entries: RwLock<BTreeMap<Seq, Arc<Entry>>>,
     revision: AtomicU64,
     transitions: Mutex<Ring>,
     transition_came: Condvar,
@@ -40,6 +42,7 @@ impl Published {
             views: RwLock::default(),
             status: RwLock::default(),
             tasks: RwLock::default(),
+            entries: RwLock::default(),
             revision: AtomicU64::new(revision),
             transitions: Mutex::default(),
             transition_came: Condvar::new(),
@@ -72,6 +75,15 @@ impl Published {
     /// Forgets a task.
     pub fn drop_task(&self, id: TaskId) {
         self.tasks.write().remove(&id);
+    }
+
+    /// Shows a journal entry, or that it is settled.
+    pub fn show_entry(&self, seq: Seq, entry: Option<Arc<Entry>>) {
+        let mut entries = self.entries.write();
+        match entry {
+            Some(entry) => entries.insert(seq, entry),
+            None => entries.remove(&seq),
+        };
     }
 
     /// Counts a declaration whose effect is shown already.
@@ -126,6 +138,11 @@ impl Published {
     /// A task.
     pub fn task(&self, id: TaskId) -> Option<Arc<Task>> {
         self.tasks.read().get(&id).cloned()
+    }
+
+    /// The journal, in order.
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.entries.read().values().cloned().collect()
     }
 
     /// The number of declarations shown.

@@ -15,6 +15,8 @@ pub mod observed;
 
 pub mod record;
 
+pub mod intent;
+
 pub mod view;
 
 pub mod restart;
