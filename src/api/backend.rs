@@ -75,6 +75,8 @@ pub struct Identity {
     pub store_id: String,
     /// bargee's version.
     pub version: &'static str,
+    /// The token of this process, which its journal entries carry: random, another at each start.
+    pub token: String,
 }
 
 /// CPU and memory of a workload.
