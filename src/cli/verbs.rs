@@ -35,7 +35,7 @@ pub fn change(
     let mut first = None;
     let mut begun = Vec::new();
     for name in &change.names {
-        match begin(client, &change.verb, name) {
+        match begin(client, &change.verb, name, console) {
             Ok(accepted) => begun.push(Begun {
                 name: name.clone(),
                 task: accepted.task,
@@ -58,14 +58,19 @@ fn tell(failure: Failure, first: &mut Option<Exit>, console: &mut Console) -> Re
     Ok(())
 }
 
-fn begin(client: &Client, verb: &Verb, name: &str) -> Result<Accepted, CallError> {
+fn begin(
+    client: &Client,
+    verb: &Verb,
+    name: &str,
+    console: &mut Console,
+) -> Result<Accepted, CallError> {
     let path = format!("/v1/ms/{}", encode(name));
     match verb {
-        Verb::Remove => client.delete(&path),
+        Verb::Remove => client.delete(&path, console),
         Verb::Kill(Some(signal)) => {
-            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")
+            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"", console)
         }
-        verb => client.post(&format!("{path}/{}", word(verb)), b""),
+        verb => client.post(&format!("{path}/{}", word(verb)), b"", console),
     }
 }
 
@@ -133,10 +138,10 @@ fn past(verb: &str) -> &str {
 
 /// Waits until the task of `one` is settled. All tasks run side by side, so they share the time
 /// that began at `begin`.
-fn wait(client: &Client, one: &Begun, begin: u64, console: &Console) -> Result<Task, Failure> {
+fn wait(client: &Client, one: &Begun, begin: u64, console: &mut Console) -> Result<Task, Failure> {
     let mut pause_ms = limits::TASK_POLL_FIRST_MS;
     loop {
-        let task: Task = match client.get(&format!("/v1/tasks/{}", one.task)) {
+        let task: Task = match client.get(&format!("/v1/tasks/{}", one.task), console) {
             Ok(task) => task,
             Err(CallError::Refused(404, detail)) => return Err(forgotten(one, &detail.message)),
             Err(error) => return Err(error.into()),
