@@ -222,7 +222,7 @@ Usage: bargee status
 
 const JOURNAL: &str = "\
 Show the journal: the steps that were begun and are not settled. What is in it while
-nothing goes on is left from a crash; the agent replays it when it starts, and tries
+nothing goes on was left by a crash; the agent replays it when it starts, and tries
 again what failed.
 
 Usage: bargee journal ls
@@ -240,8 +240,8 @@ Usage: bargee journal ls
 
 const ADOPT: &str = "\
 Take over containers that were made from another store, after the agent's store was
-lost: those of one workload, or of all that wait for it (storeMissing). They are kept
-as they are, whatever they were made from.
+lost: those of one workload, or of all that wait for it (storeMissing), whatever
+they were made from.
 
 Usage: bargee adopt NAME|--all
 ";
