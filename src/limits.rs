@@ -86,6 +86,13 @@ pub const API_STOP_MS: u64 = 1_000;
 pub const CLI_CONNECT_MS: u64 = 5_000;
 /// The whole answer of the agent to one request.
 pub const CLI_ANSWER_MS: u64 = 60_000;
+/// A command waits this long in all for an agent that replays its journal: as long as that holds
+/// up changes.
+pub const CLI_RECOVERING_MS: u64 = 60_000;
+/// And asks again this often, which is what the agent tells it with `Retry-After`.
+pub const CLI_RECOVERING_POLL_MS: u64 = RETRY_AFTER_S * 1_000;
+/// What is read of an answer to a question on the terminal.
+pub const CLI_REPLY_BYTES: u64 = 1 << 10;
 /// An answer of the agent that is read whole.
 pub const CLI_ANSWER_BYTES: u64 = 64 << 20;
 /// `deploy --wait` looks this often.

@@ -34,6 +34,7 @@ fn run_command() -> Outcome {
         out: &mut io::stdout(),
         err: &mut io::stderr(),
         terminal: io::stderr().is_terminal(),
+        input_terminal: io::stdin().is_terminal(),
         environment: environment().collect(),
         time: &SystemTime,
         load_config: &load_config,

@@ -14,6 +14,7 @@ use crate::api::backend::{AskError, Backend, Identity, ManifestFile, Usage};
 use crate::domain::effect::{Answer, Applied, Refusal};
 use crate::domain::event::{Apply, Request, Verb};
 use crate::domain::fault::Fault;
+use crate::domain::intent::Entry;
 use crate::domain::names::{ContainerId, Source, Uid};
 use crate::domain::time::Now;
 use crate::domain::view::{Status, Task, TaskId, Transition, View};
@@ -117,6 +118,17 @@ impl Backend for AgentBackend {
     fn verb(&self, uid: &Uid, verb: Verb) -> Result<(TaskId, u64), AskError> {
         match self.ask(Request::Verb(verb, uid.clone()))? {
             (Answer::Accepted(task), revision) => Ok((task, revision)),
+            (other, _) => Err(AskError::Unavailable(format!("bug: answered with {other:?}"))),
+        }
+    }
+
+    fn journal(&self) -> Vec<Arc<Entry>> {
+        self.rooms.published.entries()
+    }
+
+    fn act(&self, request: Request) -> Result<String, AskError> {
+        match self.ask(request)? {
+            (Answer::Done(text), _) => Ok(text),
             (other, _) => Err(AskError::Unavailable(format!("bug: answered with {other:?}"))),
         }
     }

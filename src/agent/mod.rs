@@ -147,6 +147,7 @@ fn run_rooms(
         node: config.node.value.clone(),
         store_id: opened.store_id.to_string(),
         version: env!("CARGO_PKG_VERSION"),
+        token: format!("{:016x}", random::number()?),
     };
     let rooms =
         Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };

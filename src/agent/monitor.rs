@@ -178,6 +178,7 @@ impl Monitor {
                 Effect::PublishStatus(status) => published.show_status(status),
                 Effect::PublishTask(task) => published.show_task(task),
                 Effect::DropTask(id) => published.drop_task(id),
+                Effect::PublishEntry(seq, entry) => published.show_entry(seq, entry),
                 Effect::Transition(transition) => published.add_transition(transition),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),

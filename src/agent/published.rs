@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::Uid;
 use crate::domain::view::{Status, Task, TaskId, Transition, View};
 use crate::limits;
@@ -18,6 +19,7 @@ pub struct Published {
     views: RwLock<BTreeMap<Uid, Arc<View>>>,
     status: RwLock<Arc<Status>>,
     tasks: RwLock<BTreeMap<TaskId, Arc<Task>>>,
+    entries: RwLock<BTreeMap<Seq, Arc<Entry>>>,
     revision: AtomicU64,
     transitions: Mutex<Ring>,
     transition_came: Condvar,
@@ -40,6 +42,7 @@ impl Published {
             views: RwLock::default(),
             status: RwLock::default(),
             tasks: RwLock::default(),
+            entries: RwLock::default(),
             revision: AtomicU64::new(revision),
             transitions: Mutex::default(),
             transition_came: Condvar::new(),
@@ -78,6 +81,15 @@ impl Published {
     /// answer, so a read after the answer is of this revision at least.
     pub fn set_revision(&self, revision: u64) {
         self.revision.store(revision, Ordering::Release);
+    }
+
+    /// Shows a journal entry, or that it is settled.
+    pub fn show_entry(&self, seq: Seq, entry: Option<Arc<Entry>>) {
+        let mut entries = self.entries.write();
+        match entry {
+            Some(entry) => entries.insert(seq, entry),
+            None => entries.remove(&seq),
+        };
     }
 
     /// Adds a transition and wakes who waits for one.
@@ -127,6 +139,11 @@ impl Published {
     /// A task.
     pub fn task(&self, id: TaskId) -> Option<Arc<Task>> {
         self.tasks.read().get(&id).cloned()
+    }
+
+    /// The journal, in order.
+    pub fn entries(&self) -> Vec<Arc<Entry>> {
+        self.entries.read().values().cloned().collect()
     }
 
     /// The number of declarations shown.

@@ -6,8 +6,9 @@ use std::time::Duration;
 
 use crate::domain::declared::Problem;
 use crate::domain::effect::{Applied, Refusal};
-use crate::domain::event::Verb;
+use crate::domain::event::{Request, Verb};
 use crate::domain::fault::Fault;
+use crate::domain::intent::Entry;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::time::Now;
 use crate::domain::view::{Status, Task, TaskId, Transition, View};
@@ -37,6 +38,13 @@ pub trait Backend: Send + Sync {
     /// # Errors
     /// As for `apply`.
     fn verb(&self, uid: &Uid, verb: Verb) -> Result<(TaskId, u64), AskError>;
+    /// The journal, in order.
+    fn journal(&self) -> Vec<Arc<Entry>>;
+    /// Passes a journal or adopt request to the agent: what was done, as one sentence.
+    ///
+    /// # Errors
+    /// As for `apply`.
+    fn act(&self, request: Request) -> Result<String, AskError>;
     /// The log of a container.
     ///
     /// # Errors
@@ -67,6 +75,8 @@ pub struct Identity {
     pub store_id: String,
     /// bargee's version.
     pub version: &'static str,
+    /// The token of this process, which its journal entries carry: random, another at each start.
+    pub token: String,
 }
 
 /// CPU and memory of a workload.

@@ -8,7 +8,7 @@ use super::reply::{ApiError, Code, Reply};
 use super::route::{self, Action, Filter, LogsOf};
 use super::select::select;
 use super::stream::{Places, Source, Stream};
-use super::{wire, workload};
+use super::{journal, wire, workload};
 use crate::domain::event::Verb;
 use crate::domain::view::{Status, TaskId};
 
@@ -39,6 +39,11 @@ pub fn handle(request: &mut Request, context: &Context) -> Answer {
 
 fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answer, ApiError> {
     let backend = context.backend;
+    if !action.is_served_early()
+        && let Some((done, total)) = backend.status().recovering
+    {
+        return Err(ApiError::recovering(done, total));
+    }
     let reply = match action {
         Action::Live => Reply::json(200, &wire::Health { ok: true, cause: String::new() }),
         Action::Ready => ready(backend),
@@ -53,6 +58,11 @@ fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answe
             Reply::json(200, &wire::Version { version })
         }
         Action::Config => config(backend),
+        Action::Journal => journal::list(backend),
+        Action::Entry(seq) => journal::show(backend, seq)?,
+        Action::Replay(seq) => journal::replay(backend, seq)?,
+        Action::DropEntry(seq) => journal::drop_entry(backend, seq)?,
+        Action::Adopt(name) => journal::adopt(backend, name.as_deref())?,
         Action::Logs(of) => return logs(context, &of).map(Answer::Stream),
         Action::Events(events) => {
             let place = context.places.take()?;

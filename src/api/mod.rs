@@ -18,6 +18,8 @@ pub mod select;
 
 pub mod workload;
 
+pub mod journal;
+
 pub mod body;
 
 pub mod stream;

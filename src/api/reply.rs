@@ -51,6 +51,8 @@ pub enum Code {
     Internal,
     /// Something that it needs is away.
     Unavailable,
+    /// The journal is being replayed; served soon.
+    Recovering,
     /// No answer in time.
     Late,
 }
@@ -66,7 +68,7 @@ impl Code {
             Self::TooLarge => "TOO_LARGE",
             Self::Busy => "BUSY",
             Self::Internal => "INTERNAL",
-            Self::Unavailable => "UNAVAILABLE",
+            Self::Unavailable | Self::Recovering => "UNAVAILABLE",
             Self::Late => "LATE",
         }
     }
@@ -82,7 +84,7 @@ impl Code {
             Self::InvalidManifest => 422,
             Self::Busy => 429,
             Self::Internal => 500,
-            Self::Unavailable => 503,
+            Self::Unavailable | Self::Recovering => 503,
             Self::Late => 504,
         }
     }
@@ -115,6 +117,16 @@ impl ApiError {
     /// It is not there.
     pub fn not_found(message: impl Into<String>) -> Self {
         Self::new(Code::NotFound, message)
+    }
+
+    /// The journal is being replayed, and so many of its entries are done.
+    pub fn recovering(done: usize, total: usize) -> Self {
+        let progress = wire::Recovering { done, total };
+        let message = format!(
+            "recovering {progress}: until the journal is replayed, only it and the status are \
+             served"
+        );
+        Self::new(Code::Recovering, message).with_details(&progress)
     }
 
     /// The same with details.
@@ -153,7 +165,7 @@ impl From<&ApiError> for Reply {
             },
         };
         let mut reply = Reply::json(error.code.status(), &body);
-        if error.code == Code::Busy {
+        if matches!(error.code, Code::Busy | Code::Recovering) {
             reply.headers.push(("Retry-After", limits::RETRY_AFTER_S.to_string()));
         }
         if !error.allow.is_empty() {
@@ -242,9 +254,11 @@ mod tests {
     }
 
     #[test]
-    fn busy_says_when_to_come_back() {
-        let reply = Reply::from(&ApiError::new(Code::Busy, "x"));
-        assert_eq!(reply.headers, [("Retry-After", "1".to_owned())]);
+    fn what_passes_says_when_to_come_back() {
+        for error in [ApiError::new(Code::Busy, "x"), ApiError::recovering(3, 12)] {
+            assert_eq!(Reply::from(&error).headers, [("Retry-After", "1".to_owned())]);
+        }
+        assert!(Reply::from(&ApiError::new(Code::Unavailable, "x")).headers.is_empty());
     }
 
     #[test]

@@ -5,6 +5,7 @@ use nix::sys::signal::Signal;
 use super::reply::{ApiError, Code};
 use super::url::{self, Query};
 use crate::domain::event::Verb;
+use crate::domain::intent::Seq;
 use crate::domain::names::Label;
 use crate::domain::view::{State, TaskId};
 
@@ -32,12 +33,37 @@ pub enum Action {
     },
     /// Transitions.
     Events(EventsSince),
+    /// The journal.
+    Journal,
+    /// One entry of it.
+    Entry(Seq),
+    /// Replay one entry now; `None`: all that failed.
+    Replay(Option<Seq>),
+    /// Drop an entry: nothing is done for it.
+    DropEntry(Seq),
+    /// Take over containers of another store, by any name of the workload; `None`: all that wait.
+    Adopt(Option<String>),
     /// The agent.
     Status,
     /// Its version.
     Version,
     /// Its settings.
     Config,
+}
+
+impl Action {
+    /// It only reads what is known while the journal is being replayed, so it is served by then.
+    pub fn is_served_early(&self) -> bool {
+        matches!(
+            self,
+            Self::Live
+                | Self::Ready
+                | Self::Status
+                | Self::Version
+                | Self::Journal
+                | Self::Entry(_)
+        )
+    }
 }
 
 /// Which workloads are listed; `None`: all.
@@ -91,9 +117,14 @@ pub fn route(method: &str, url: &str) -> Result<Action, ApiError> {
         ["v1", "tasks", id] => get(method, Action::Task(task(id)?)),
         ["v1", "deploy", "microservices:apply"] => post(method, apply(&mut query)?),
         ["v1", "events"] => get(method, events(&mut query)?),
+        ["v1", "journal"] => get(method, Action::Journal),
+        ["v1", "journal", "replay"] => post(method, Action::Replay(None)),
+        ["v1", "journal", seq] => entry(method, seq_of(seq)?),
+        ["v1", "journal", seq, "replay"] => post(method, Action::Replay(Some(seq_of(seq)?))),
         ["v1", "system", "status"] => get(method, Action::Status),
         ["v1", "system", "version"] => get(method, Action::Version),
         ["v1", "system", "config"] => get(method, Action::Config),
+        ["v1", "system", "adopt"] => post(method, Action::Adopt(query.text("name"))),
         _ => Err(no_route(url)),
     }?;
     query.end()?;
@@ -128,6 +159,21 @@ fn one(method: &str, name: &str) -> Result<Action, ApiError> {
         "DELETE" => Ok(Action::Change(name.to_owned(), Verb::Remove)),
         _ => Err(wrong_method(method, "GET, DELETE")),
     }
+}
+
+fn entry(method: &str, seq: Seq) -> Result<Action, ApiError> {
+    match method {
+        "GET" => Ok(Action::Entry(seq)),
+        "DELETE" => Ok(Action::DropEntry(seq)),
+        _ => Err(wrong_method(method, "GET, DELETE")),
+    }
+}
+
+/// The number of an entry; the leading zeros of its key do not count.
+fn seq_of(text: &str) -> Result<Seq, ApiError> {
+    text.parse()
+        .map(Seq)
+        .map_err(|_| ApiError::invalid(format!("entry '{text}': must be a whole number")))
 }
 
 fn filter(query: &mut Query) -> Result<Filter, ApiError> {
@@ -265,6 +311,14 @@ mod tests {
             ("POST", "/v1/deploy/microservices:apply?dryRun=1", Action::Apply { dry_run: true }),
             ("GET", "/v1/events", events(0, false)),
             ("GET", "/v1/events?since=4&follow", events(4, true)),
+            ("GET", "/v1/journal", Action::Journal),
+            ("GET", "/v1/journal/7", Action::Entry(Seq(7))),
+            ("GET", "/v1/journal/00000000000000000007", Action::Entry(Seq(7))),
+            ("DELETE", "/v1/journal/7", Action::DropEntry(Seq(7))),
+            ("POST", "/v1/journal/7/replay", Action::Replay(Some(Seq(7)))),
+            ("POST", "/v1/journal/replay", Action::Replay(None)),
+            ("POST", "/v1/system/adopt", Action::Adopt(None)),
+            ("POST", "/v1/system/adopt?name=shop/web", Action::Adopt(Some("shop/web".into()))),
             ("GET", "/v1/system/status", Action::Status),
             ("GET", "/v1/system/version", Action::Version),
             ("GET", "/v1/system/config", Action::Config),
@@ -303,6 +357,18 @@ mod tests {
             ("POST", "/v1/deploy/microservices:apply?dryRun=yes", 400, "allowed are true and"),
             ("GET", "/v1/events?since=-1", 400, "must be a whole number"),
             ("GET", "/v1/ms/%", 400, "percent-encoded"),
+            ("POST", "/v1/journal", 405, "allowed: GET"),
+            ("GET", "/v1/journal/replay", 405, "allowed: POST"),
+            ("POST", "/v1/journal/7", 405, "allowed: GET, DELETE"),
+            ("GET", "/v1/journal/7/replay", 405, "allowed: POST"),
+            ("GET", "/v1/journal/x", 400, "entry 'x': must be a whole number"),
+            ("DELETE", "/v1/journal/-1", 400, "must be a whole number"),
+            ("POST", "/v1/journal/x/replay", 400, "must be a whole number"),
+            ("POST", "/v1/journal/7/undo", 404, "no route"),
+            ("GET", "/v1/journal?state=x", 400, "unknown query parameter 'state'"),
+            ("DELETE", "/v1/journal/7?force=1", 400, "unknown query parameter 'force'"),
+            ("GET", "/v1/system/adopt", 405, "allowed: POST"),
+            ("POST", "/v1/system/adopt?all=1", 400, "unknown query parameter 'all'"),
         ];
         for (method, url, status, message) in table {
             let error = route(method, url).unwrap_err();

@@ -246,6 +246,11 @@ pub struct Status {
     pub counts: BTreeMap<String, usize>,
     /// Tasks under way.
     pub queue: Queue,
+    /// The journal.
+    pub journal: JournalCounts,
+    /// `3 of 12`: how far the replay of the journal is; absent: changes are accepted.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub recovering: String,
     /// What somebody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -278,6 +283,77 @@ pub struct Queue {
     pub tasks: usize,
     /// One more than this is answered 429.
     pub limit: usize,
+}
+
+/// How much is in the journal.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct JournalCounts {
+    /// Entries in all.
+    pub entries: usize,
+    /// Those that failed or cannot be read.
+    pub failing: usize,
+}
+
+/// How far the replay of the journal is: the details of a refusal that soon passes.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Recovering {
+    /// Entries done.
+    pub done: usize,
+    /// Entries in all.
+    pub total: usize,
+}
+
+impl fmt::Display for Recovering {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} of {}", self.done, self.total)
+    }
+}
+
+/// An entry of the journal: what was about to be done.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
+#[serde(rename_all = "camelCase", default)]
+pub struct Entry {
+    /// `/wal/<node>/<seq in 20 digits>`.
+    pub key: String,
+    /// Its number, never used twice.
+    pub seq: u64,
+    /// `create-workload`, `replace-workload`, or whatever is written there.
+    #[serde(rename = "type")]
+    pub kind: String,
+    /// `create` or `remove`, where the type has a direction.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub direction: String,
+    /// The workload; absent: it cannot be read.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub uid: String,
+    /// `application/name`; absent: there is no such workload any more.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub workload: String,
+    /// The container that may be removed for it.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub instance: String,
+    /// The container that takes its place.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub new: String,
+    /// Unix milliseconds at which it was written.
+    pub at: u64,
+    /// Replays so far.
+    pub tries: u32,
+    /// Why the last one failed.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub error: String,
+    /// This process wrote it or took it over: the step is under way, or is tried again.
+    pub own: bool,
+    /// The text of an entry that cannot be read; not in lists.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub text: String,
+}
+
+/// A request was carried out.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+pub struct Done {
+    /// What was done, as a sentence.
+    pub message: String,
 }
 
 /// Something that somebody should know.

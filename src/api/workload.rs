@@ -170,12 +170,22 @@ pub fn status(backend: &dyn Backend) -> wire::Status {
         stream: if status.stream_up { "up" } else { "down" }.to_owned(),
         counts,
         queue: wire::Queue { tasks: status.tasks, limit: crate::limits::TASK_QUEUE },
+        journal: wire::JournalCounts { entries: status.journal.0, failing: status.journal.1 },
+        recovering: recovering(&status).map(|progress| progress.to_string()).unwrap_or_default(),
         conditions: conditions.collect(),
     }
 }
 
+/// How far the replay of the journal is, while changes wait for it.
+fn recovering(status: &Status) -> Option<wire::Recovering> {
+    status.recovering.map(|(done, total)| wire::Recovering { done, total })
+}
+
 /// Why the agent cannot do its work yet, or not now; `None`: it does it.
 pub fn not_ready(status: &Status) -> Option<String> {
+    if let Some(progress) = recovering(status) {
+        return Some(format!("recovering {progress}"));
+    }
     if !status.engine_up {
         let why = match status.engine_error.as_str() {
             "" => "it was not reached yet",

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::console::Format;
 use super::help::Topic;
+use super::journal_args::{self, Journal};
 use super::words::{Stop, Word, Words, misuse, text, unknown};
 use crate::config::Flags;
 use crate::limits;
@@ -64,6 +65,13 @@ pub enum Command {
     },
     /// Show the agent.
     Status,
+    /// Show the journal, or handle an entry of it.
+    Journal(Journal),
+    /// Take over containers of another store.
+    Adopt {
+        /// Any name of the workload; `None`: all that wait for it.
+        name: Option<String>,
+    },
     /// Show versions.
     Version,
     /// Check the configuration.
@@ -125,17 +133,15 @@ pub struct Misuse {
 }
 
 /// Verbs that are not built yet.
-const LATER: [&str; 13] = [
+const LATER: [&str; 11] = [
     "exec",
     "rebuild",
     "set",
     "graph",
     "run",
-    "journal",
     "node",
     "volume",
     "confirm",
-    "adopt",
     "quiesce",
     "resume",
     "completion",
@@ -208,6 +214,8 @@ fn named(name: &str, words: &mut Words) -> Result<Command, Stop> {
         "logs" => logs(words),
         "events" => follow(words).map(|follow| Command::Events { follow }),
         "status" => words.end().map(|()| Command::Status),
+        "journal" => journal_args::journal(words).map(Command::Journal),
+        "adopt" => journal_args::adopt(words).map(|name| Command::Adopt { name }),
         "version" => words.end().map(|()| Command::Version),
         "config" => config(words),
         verb => change(verb, words),

@@ -9,18 +9,21 @@ use serde::de::DeserializeOwned;
 use ureq::http::Response;
 use ureq::{Agent, Body, Error};
 
+use super::console::Console;
 use super::failure::{Exit, Failure};
-use crate::api::wire::{ErrorBody, ErrorDetail, Match};
+use super::patience::Patience;
+use crate::api::wire::{ErrorBody, ErrorDetail, Match, Recovering};
 use crate::limits;
 use crate::os::unix_http;
 
 /// How to start the agent, as a hint.
 const START: &str = "start it with `systemctl start bargee` or `bargee agent`";
 
-/// A connection to the agent.
+/// A connection to the agent. While that replays its journal, calls wait for it.
 pub struct Client {
     agent: Agent,
     socket: PathBuf,
+    patience: Patience,
 }
 
 /// Why a request was not carried out.
@@ -33,6 +36,7 @@ pub enum CallError {
 }
 
 /// The method of a request, with its body.
+#[derive(Clone, Copy)]
 enum Method<'a> {
     Get,
     Delete,
@@ -43,38 +47,64 @@ impl Client {
     /// A client of the agent behind `socket`. It connects with the first request.
     pub fn new(socket: &Path) -> Self {
         let connect = Duration::from_millis(limits::CLI_CONNECT_MS);
-        Self { agent: unix_http::agent(socket, connect), socket: socket.to_owned() }
+        Self {
+            agent: unix_http::agent(socket, connect),
+            socket: socket.to_owned(),
+            patience: Patience::default(),
+        }
     }
 
     /// Reads `path`.
     ///
     /// # Errors
     /// The agent refused or did not answer.
-    pub fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        self.read(self.send(path, Method::Get)?)
+    pub fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        console: &mut Console,
+    ) -> Result<T, CallError> {
+        self.call(path, Method::Get, console)
     }
 
     /// Sends `body` as JSON to `path`.
     ///
     /// # Errors
     /// The agent refused or did not answer.
-    pub fn post<T: DeserializeOwned>(&self, path: &str, body: &[u8]) -> Result<T, CallError> {
-        self.read(self.send(path, Method::Post(body))?)
+    pub fn post<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        body: &[u8],
+        console: &mut Console,
+    ) -> Result<T, CallError> {
+        self.call(path, Method::Post(body), console)
     }
 
     /// Deletes `path`.
     ///
     /// # Errors
     /// The agent refused or did not answer.
-    pub fn delete<T: DeserializeOwned>(&self, path: &str) -> Result<T, CallError> {
-        self.read(self.send(path, Method::Delete)?)
+    pub fn delete<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        console: &mut Console,
+    ) -> Result<T, CallError> {
+        self.call(path, Method::Delete, console)
     }
 
     /// Opens an answer without an end.
     ///
     /// # Errors
     /// The agent refused or did not answer.
-    pub fn stream(&self, path: &str) -> Result<impl Read + 'static, CallError> {
+    pub fn stream(
+        &self,
+        path: &str,
+        console: &mut Console,
+    ) -> Result<impl Read + use<>, CallError> {
+        let response = self.patiently(console, || self.open(path))?;
+        Ok(response.into_body().into_reader())
+    }
+
+    fn open(&self, path: &str) -> Result<Response<Body>, CallError> {
         let begin = Some(Duration::from_millis(limits::CLI_ANSWER_MS));
         let request = self
             .agent
@@ -84,8 +114,39 @@ impl Client {
             .config()
             .timeout_recv_response(begin)
             .build();
-        let response = request.call().map_err(|error| self.no_answer(&error))?;
-        Ok(self.accept(response)?.into_body().into_reader())
+        self.accept(request.call().map_err(|error| self.no_answer(&error))?)
+    }
+
+    fn call<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        method: Method,
+        console: &mut Console,
+    ) -> Result<T, CallError> {
+        self.read(self.patiently(console, || self.send(path, method))?)
+    }
+
+    /// Sends a request again and again while the agent refuses it because of its journal, which
+    /// changes nothing and passes, or until patience is at its end.
+    fn patiently(
+        &self,
+        console: &mut Console,
+        send: impl Fn() -> Result<Response<Body>, CallError>,
+    ) -> Result<Response<Body>, CallError> {
+        loop {
+            let answer = send();
+            match &answer {
+                Err(CallError::Refused(_, detail)) if is_recovering(detail) => {
+                    if !self.patience.wait(&detail.message, console) {
+                        return answer;
+                    }
+                }
+                _ => {
+                    self.patience.restore();
+                    return answer;
+                }
+            }
+        }
     }
 
     fn send(&self, path: &str, method: Method) -> Result<Response<Body>, CallError> {
@@ -192,10 +253,17 @@ fn refused(status: u16, detail: &ErrorDetail) -> Failure {
         }
         409 => (Exit::Conflict, ""),
         429 => (Exit::Failed, "too much is under way; try again in a moment"),
+        503 if is_recovering(detail) => {
+            (Exit::Failed, "`bargee journal ls` shows what is left to replay")
+        }
         503 => (Exit::Failed, "`bargee status` says what is missing"),
         _ => (Exit::Failed, ""),
     };
     Failure::new(exit, detail.message.clone()).with_hint(hint)
+}
+
+fn is_recovering(detail: &ErrorDetail) -> bool {
+    serde_json::from_value::<Recovering>(detail.details.clone()).is_ok()
 }
 
 fn is_ambiguous(detail: &ErrorDetail) -> bool {

@@ -1,6 +1,6 @@
 //! Everything around a command: what it reads, where it writes, its environment, its clock.
 
-use std::io::{self, Read, Write};
+use std::io::{self, BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::time::Duration;
 
@@ -9,6 +9,7 @@ use serde::Serialize;
 use super::config_cmd::Loaded;
 use super::failure::Failure;
 use super::tree::Tree;
+use crate::limits;
 
 /// Settles a configuration; what is wrong with it are sentences, each naming its place.
 pub type LoadConfig<'a> = dyn Fn(Option<&Path>) -> Result<Loaded, Vec<String>> + 'a;
@@ -23,6 +24,8 @@ pub struct Console<'a> {
     pub err: &'a mut dyn Write,
     /// Standard error is a terminal, so lines on it can be rewritten.
     pub terminal: bool,
+    /// Standard input is a terminal too, so somebody can answer questions.
+    pub input_terminal: bool,
     /// The environment's `BARGEE_` variables.
     pub environment: Vec<(String, String)>,
     /// Clock and patience.
@@ -92,6 +95,26 @@ impl Console<'_> {
         };
         self.out.write_all(text.as_bytes())?;
         Ok(self.out.flush()?)
+    }
+
+    /// Asks a question that is answered with yes or no; anything but yes is no.
+    ///
+    /// # Errors
+    /// The question could not be asked, or the answer could not be read.
+    pub fn confirm(&mut self, question: &str) -> Result<bool, Failure> {
+        write!(self.err, "{} [y/N] ", super::table::clean(question))?;
+        self.err.flush()?;
+        let mut answer = String::new();
+        let input: &mut dyn Read = self.input;
+        BufReader::new(input.take(limits::CLI_REPLY_BYTES))
+            .read_line(&mut answer)
+            .map_err(|error| Failure::failed(format!("the answer could not be read: {error}")))?;
+        if !answer.ends_with('\n') {
+            // Ended without a line: what is told next begins one.
+            writeln!(self.err)?;
+        }
+        let answer = answer.trim();
+        Ok(answer.eq_ignore_ascii_case("y") || answer.eq_ignore_ascii_case("yes"))
     }
 
     /// Tells something on standard error that is no error.

@@ -27,7 +27,7 @@ pub fn deploy(
     let body = files::body(files)?;
     let route = "/v1/deploy/microservices:apply";
     let path = format!("{route}?dryRun={}", deploy.dry_run);
-    let applied: Applied = match client.post(&path, &body) {
+    let applied: Applied = match client.post(&path, &body, console) {
         Ok(applied) => applied,
         Err(CallError::Refused(422, detail)) => return Err(refused(&detail, console)?),
         Err(error) => return Err(error.into()),
@@ -84,7 +84,7 @@ fn wait(
     let limit_ms = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
     let begin = console.time.now_ms();
     loop {
-        let readings = read(client, &goals)?;
+        let readings = read(client, &goals, console)?;
         let now = console.time.now_ms();
         for goal in &mut goals {
             goal.judge(readings.iter().find(|reading| reading.uid == goal.uid), now);
@@ -101,16 +101,16 @@ fn wait(
 }
 
 /// Reads the workloads that are not there yet: a single one by itself, more in one list.
-fn read(client: &Client, goals: &[Goal]) -> Result<Vec<Workload>, Failure> {
+fn read(client: &Client, goals: &[Goal], console: &mut Console) -> Result<Vec<Workload>, Failure> {
     let open: Vec<&Goal> = goals.iter().filter(|goal| !goal.is_settled()).collect();
     match open.as_slice() {
         [] => Ok(Vec::new()),
-        [goal] => match client.get(&format!("/v1/ms/{}", encode(&goal.uid))) {
+        [goal] => match client.get(&format!("/v1/ms/{}", encode(&goal.uid)), console) {
             Ok(workload) => Ok(vec![workload]),
             Err(CallError::Refused(404, _)) => Ok(Vec::new()),
             Err(error) => Err(error.into()),
         },
-        _ => Ok(client.get::<List<Workload>>("/v1/ms")?.items),
+        _ => Ok(client.get::<List<Workload>>("/v1/ms", console)?.items),
     }
 }
 
@@ -126,7 +126,7 @@ fn outcome(client: &Client, goals: &[Goal], console: &mut Console) -> Result<(),
         return Ok(());
     }
     // What holds all of them up is not among what each says of itself.
-    let hint = match client.get::<Status>("/v1/system/status") {
+    let hint = match client.get::<Status>("/v1/system/status", console) {
         Ok(status) if !status.engine.up => "the engine is away; `bargee status` says more",
         _ => "`bargee inspect NAME` and `bargee logs NAME` say more",
     };

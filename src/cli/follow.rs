@@ -24,7 +24,7 @@ pub fn logs(
 ) -> Result<(), Failure> {
     let tail = tail.map(|lines| format!("&tail={lines}")).unwrap_or_default();
     let path = format!("/v1/ms/{}/logs?follow={follow}{tail}", encode(name));
-    let mut log = client.stream(&path)?;
+    let mut log = client.stream(&path, console)?;
     let mut piece = vec![0; limits::LOG_CHUNK_BYTES];
     loop {
         match log.read(&mut piece) {
@@ -54,7 +54,7 @@ pub fn events(
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let stream = client.stream(&format!("/v1/events?follow={follow}"))?;
+    let stream = client.stream(&format!("/v1/events?follow={follow}"), console)?;
     for line in BufReader::new(stream).lines() {
         let line = line.map_err(|error| broke_off("event stream", &error))?;
         // A sign of life.

@@ -17,13 +17,15 @@ pub enum Topic {
     Remove,
     Events,
     Status,
+    Journal,
+    Adopt,
     Version,
     Config,
     Help,
 }
 
 /// Commands in the order in which they are listed, each with its topic.
-const COMMANDS: [(&str, Topic); 15] = [
+const COMMANDS: [(&str, Topic); 17] = [
     ("deploy", Topic::Deploy),
     ("ps", Topic::Ps),
     ("inspect", Topic::Inspect),
@@ -35,6 +37,8 @@ const COMMANDS: [(&str, Topic); 15] = [
     ("rm", Topic::Remove),
     ("events", Topic::Events),
     ("status", Topic::Status),
+    ("journal", Topic::Journal),
+    ("adopt", Topic::Adopt),
     ("version", Topic::Version),
     ("config", Topic::Config),
     ("agent", Topic::Agent),
@@ -68,6 +72,8 @@ impl Topic {
             Self::Remove => RM,
             Self::Events => EVENTS,
             Self::Status => STATUS,
+            Self::Journal => JOURNAL,
+            Self::Adopt => ADOPT,
             Self::Version => VERSION,
             Self::Config => CONFIG,
         }
@@ -90,6 +96,8 @@ Usage: bargee COMMAND [OPTIONS]
   rm NAME           want it gone, with its container
   events            read changes of state
   status            show the agent, its engine and what it complains about
+  journal           show what is in flight, or what a crash left; replay or drop it
+  adopt NAME        take over containers that were made from another store
   version           show the versions of this command and of the agent
   config            check or show the configuration
   agent             be the agent
@@ -212,6 +220,32 @@ const STATUS: &str = "\
 Show the agent, its engine and what it complains about.
 
 Usage: bargee status
+";
+
+const JOURNAL: &str = "\
+Show the journal: the steps that were begun and are not settled. What is in it while
+nothing goes on was left by a crash; the agent replays it when it starts, and tries
+again what failed.
+
+Usage: bargee journal ls
+       bargee journal show SEQ [-o json]
+       bargee journal replay [SEQ]
+       bargee journal drop SEQ [--yes]
+
+  ls                list the entries
+  show              show everything about an entry, as YAML
+  replay            replay an entry now, or all that failed
+  drop              forget an entry: nothing is done for it. Says what will be left
+                    undone and asks first
+  -y, --yes         drop without asking; needed where there is no terminal
+";
+
+const ADOPT: &str = "\
+Take over containers that were made from another store, after the agent's store was
+lost: those of one workload, or of all that wait for it (storeMissing), whatever
+they were made from.
+
+Usage: bargee adopt NAME|--all
 ";
 
 const VERSION: &str = "\

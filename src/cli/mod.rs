@@ -13,6 +13,10 @@ pub mod args;
 
 pub mod help;
 
+pub mod journal_args;
+
+pub mod patience;
+
 pub mod client;
 
 pub mod tree;
@@ -30,6 +34,8 @@ pub mod deploy;
 pub mod show;
 
 pub mod verbs;
+
+pub mod journal;
 
 pub mod follow;
 
@@ -94,6 +100,10 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
         Command::Change(change) => verbs::change(&client(console), &change, format, console),
         Command::Events { follow } => follow::events(&client(console), follow, format, console),
         Command::Status => show::status(&client(console), format, console),
+        Command::Journal(what) => journal::journal(&client(console), what, format, console),
+        Command::Adopt { name } => {
+            journal::adopt(&client(console), name.as_deref(), format, console)
+        }
         Command::Version => show::version(&client(console), format, console),
     }?;
     Ok(Outcome::Ended(Exit::Done))

@@ -20,7 +20,7 @@ pub fn ps(
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut list: List<Workload> = client.get("/v1/ms")?;
+    let mut list: List<Workload> = client.get("/v1/ms", console)?;
     let count = list.items.len();
     if !all {
         list.items.retain(|one| !matches!(one.state.as_str(), "Stopped" | "Succeeded"));
@@ -86,7 +86,7 @@ pub fn inspect(
 ) -> Result<(), Failure> {
     let (mut found, mut first) = (Vec::new(), None);
     for name in names {
-        match client.get::<Workload>(&format!("/v1/ms/{}", encode(name))) {
+        match client.get::<Workload>(&format!("/v1/ms/{}", encode(name)), console) {
             Ok(workload) => found.push(workload),
             Err(error) => {
                 let failure = Failure::from(error);
@@ -109,7 +109,7 @@ pub fn inspect(
 /// # Errors
 /// The agent's, and those of the output.
 pub fn status(client: &Client, format: Format, console: &mut Console) -> Result<(), Failure> {
-    let status: Status = client.get("/v1/system/status")?;
+    let status: Status = client.get("/v1/system/status", console)?;
     if format != Format::Table {
         return console.data(format, &status);
     }
@@ -127,11 +127,27 @@ pub fn status(client: &Client, format: Format, console: &mut Console) -> Result<
     for (name, value) in rows {
         writeln!(console.out, "{name:<14}{}", table::clean(&value))?;
     }
-    for condition in &status.conditions {
-        let text = format!("{}: {}", condition.kind, condition.message);
-        writeln!(console.out, "{:<14}{}", "condition", table::clean(&text))?;
+    for (name, value) in rare(&status) {
+        writeln!(console.out, "{name:<14}{}", table::clean(&value))?;
     }
     Ok(console.out.flush()?)
+}
+
+/// What is told only where there is something to tell.
+fn rare(status: &Status) -> Vec<(&'static str, String)> {
+    let mut rows = Vec::new();
+    if status.journal.entries > 0 {
+        let (entries, failing) = (status.journal.entries, status.journal.failing);
+        let plural = if entries == 1 { "entry" } else { "entries" };
+        rows.push(("journal", format!("{entries} {plural}, {failing} failing")));
+    }
+    if !status.recovering.is_empty() {
+        rows.push(("recovering", status.recovering.clone()));
+    }
+    for condition in &status.conditions {
+        rows.push(("condition", format!("{}: {}", condition.kind, condition.message)));
+    }
+    rows
 }
 
 fn engine(status: &Status) -> String {
@@ -170,7 +186,7 @@ struct Versions {
 /// # Errors
 /// Those of the output only.
 pub fn version(client: &Client, format: Format, console: &mut Console) -> Result<(), Failure> {
-    let agent = client.get::<Version>("/v1/system/version");
+    let agent = client.get::<Version>("/v1/system/version", console);
     let versions = Versions {
         client: env!("CARGO_PKG_VERSION").to_owned(),
         agent: agent.as_ref().ok().map(|agent| agent.version.clone()),

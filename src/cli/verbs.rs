@@ -79,7 +79,7 @@ impl Round<'_> {
         }
         let since = console.time.now_ms();
         loop {
-            let answer = begin(self.client, &self.change.verb, name);
+            let answer = begin(self.client, &self.change.verb, name, console);
             let now = console.time.now_ms();
             match answer {
                 Ok(Accepted { task, revision }) => {
@@ -121,14 +121,19 @@ impl Round<'_> {
     }
 }
 
-fn begin(client: &Client, verb: &Verb, name: &str) -> Result<Accepted, CallError> {
+fn begin(
+    client: &Client,
+    verb: &Verb,
+    name: &str,
+    console: &mut Console,
+) -> Result<Accepted, CallError> {
     let path = format!("/v1/ms/{}", encode(name));
     match verb {
-        Verb::Remove => client.delete(&path),
+        Verb::Remove => client.delete(&path, console),
         Verb::Kill(Some(signal)) => {
-            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"")
+            client.post(&format!("{path}/kill?signal={}", encode(signal)), b"", console)
         }
-        verb => client.post(&format!("{path}/{}", word(verb)), b""),
+        verb => client.post(&format!("{path}/{}", word(verb)), b"", console),
     }
 }
 
@@ -173,7 +178,7 @@ fn past(verb: &str) -> &str {
 fn wait(client: &Client, one: &Begun, console: &mut Console) -> Result<Task, Failure> {
     let (mut pause_ms, mut is_told) = (limits::TASK_POLL_FIRST_MS, false);
     loop {
-        let task: Task = match client.get(&format!("/v1/tasks/{}", one.task)) {
+        let task: Task = match client.get(&format!("/v1/tasks/{}", one.task), console) {
             Ok(task) => task,
             Err(CallError::Refused(404, detail)) => return Err(forgotten(one, &detail.message)),
             Err(error) => return Err(error.into()),
@@ -199,7 +204,7 @@ fn wait(client: &Client, one: &Begun, console: &mut Console) -> Result<Task, Fai
 
 /// Tells what a task is waiting for. Whoever does not listen misses nothing that counts.
 fn tell_delay(client: &Client, task: &Task, console: &mut Console) {
-    if let Ok(one) = client.get::<Workload>(&format!("/v1/ms/{}", encode(&task.uid))) {
+    if let Ok(one) = client.get::<Workload>(&format!("/v1/ms/{}", encode(&task.uid)), console) {
         let info = if one.state_info.is_empty() { "" } else { ": " };
         let how = format!("{}{info}{}", one.state_words(), one.state_info);
         console.note(&format!("{}: {} is under way: {how}", task.key, task.verb));

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use super::event::AskId;
+use super::intent::{Entry, Seq};
 use super::names::{ContainerId, InstanceName, Key, Uid};
 use super::record::Record;
 use super::view::{Status, Task, TaskId, Transition, View};
@@ -30,6 +31,8 @@ pub enum Effect {
     PublishStatus(Arc<Status>),
     /// Show this of a task from now on; settled ones are dropped by the machine's word only.
     PublishTask(Arc<Task>),
+    /// Show this of a journal entry from now on; `None`: it is settled.
+    PublishEntry(Seq, Option<Arc<Entry>>),
     /// Forget a task.
     DropTask(TaskId),
     /// A workload changed its state.
@@ -80,6 +83,15 @@ pub enum Write {
     Update(Arc<Record>),
     /// Delete the row.
     Delete(Uid),
+    /// Write an entry of the journal, before the step that it is about.
+    Intend(Entry),
+    /// Take over an entry of an earlier process, or note another try: the whole entry as it is now.
+    Claim(Entry),
+    /// Delete an entry: its step is settled. The commit fails if the entry does not carry the token
+    /// of this process any more.
+    Settle(Seq),
+    /// Delete an entry whoever wrote it, because an operator says so.
+    DropEntry(Seq),
     /// The store is whole: its containers were all found, or none of another store is there.
     MarkWhole,
 }
@@ -146,6 +158,8 @@ pub struct AppNetwork {
 pub enum Answer {
     /// To an apply.
     Applied(Vec<Applied>),
+    /// To a journal or adopt request: what was done, as one sentence.
+    Done(String),
     /// To a verb: the task that carries it out.
     Accepted(TaskId),
     /// No.

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use super::declared::Declared;
 use super::effect::{CommitId, ListId, StepId};
 use super::fault::Fault;
+use super::intent::Seq;
 use super::names::{ContainerId, Source, Uid};
 use super::observed::{EngineInfo, Listed, Reading};
 use super::view::PullProgress;
@@ -45,6 +46,13 @@ pub enum Request {
     Apply(Apply),
     /// Change one workload.
     Verb(Verb, Uid),
+    /// Replay this entry of the journal now, or all that failed.
+    Replay(Option<Seq>),
+    /// Drop this entry of the journal: nothing is done for it.
+    DropEntry(Seq),
+    /// With a new store: take over containers of another store, of one workload or of all that
+    /// wait, whatever they were made from.
+    Adopt(Option<Uid>),
 }
 
 /// A set of declarations.

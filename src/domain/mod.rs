@@ -17,6 +17,8 @@ pub mod observed;
 
 pub mod record;
 
+pub mod intent;
+
 pub mod view;
 
 pub mod restart;

@@ -236,6 +236,11 @@ pub struct Status {
     pub stream_up: bool,
     /// One listing was read since the agent started.
     pub listed: bool,
+    /// Replay of the journal before changes are accepted: entries done and entries in all. `None`:
+    /// changes are accepted.
+    pub recovering: Option<(usize, usize)>,
+    /// Entries in the journal, and how many of them failed or cannot be read.
+    pub journal: (usize, usize),
     /// Tasks that are not settled.
     pub tasks: usize,
     /// Things that somebody should know: `(type, message)`.

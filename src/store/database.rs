@@ -217,6 +217,7 @@ impl<'c> Writer<'c> {
             Write::Update(record) => self.update(record),
             Write::Delete(uid) => self.delete(uid),
             Write::MarkWhole => Ok(put_meta(self.connection, Meta::Whole, "1")?),
+            Write::Intend(_) | Write::Claim(_) | Write::Settle(_) | Write::DropEntry(_) => Ok(()),
         }
     }
 

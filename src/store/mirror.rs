@@ -96,7 +96,11 @@ impl Mirror {
                 .entries
                 .get(uid)
                 .is_some_and(|old| commit.declares || old.desired != Desired::Deleted),
-            Write::MarkWhole => false,
+            Write::MarkWhole
+            | Write::Intend(_)
+            | Write::Claim(_)
+            | Write::Settle(_)
+            | Write::DropEntry(_) => false,
         })
     }
 
@@ -112,7 +116,11 @@ impl Mirror {
                 }
             }
             Write::Delete(uid) => drop(self.entries.remove(uid)),
-            Write::MarkWhole => {}
+            Write::MarkWhole
+            | Write::Intend(_)
+            | Write::Claim(_)
+            | Write::Settle(_)
+            | Write::DropEntry(_) => {}
         }
     }
 

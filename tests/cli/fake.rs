@@ -11,8 +11,9 @@ use bargee::api::backend::{AskError, Backend, Identity, ManifestFile, Usage};
 use bargee::api::{self, Server};
 use bargee::domain::declared::{Declared, Spec};
 use bargee::domain::effect::Applied;
-use bargee::domain::event::Verb;
+use bargee::domain::event::{Request, Verb};
 use bargee::domain::fault::Fault;
+use bargee::domain::intent::Entry;
 use bargee::domain::names::{ContainerId, Key, Label, Source, Uid};
 use bargee::domain::observed::EngineInfo;
 use bargee::domain::record::Desired;
@@ -51,6 +52,11 @@ pub struct Inner {
     /// Message of every task.
     pub task_message: String,
     pub transitions: Vec<Arc<Transition>>,
+    pub journal: Vec<Arc<Entry>>,
+    /// Set: the answer to every journal and adopt request.
+    pub refuse_acts: Option<AskError>,
+    /// Journal and adopt requests that were carried out.
+    pub acts: Vec<Request>,
     /// The log: what is sent through it is read, until the sender is gone.
     pub log: Option<Receiver<Vec<u8>>>,
     /// Arguments of every `logs`.
@@ -64,8 +70,12 @@ pub struct Inner {
 
 impl Fake {
     pub fn new() -> Arc<Self> {
-        let identity =
-            Identity { node: "gate-1".into(), store_id: "5707e".into(), version: "9.9.9" };
+        let identity = Identity {
+            node: "gate-1".into(),
+            store_id: "5707e".into(),
+            version: "9.9.9",
+            token: TOKEN.into(),
+        };
         let status = Status {
             engine_up: true,
             engine: EngineInfo {
@@ -152,6 +162,19 @@ impl Backend for Fake {
         let id = inner.verbs.len() as u64;
         inner.tasks.entry(id).or_insert_with(|| [TaskState::Done].into());
         Ok((TaskId(id), 44))
+    }
+
+    fn journal(&self) -> Vec<Arc<Entry>> {
+        self.state.lock().journal.clone()
+    }
+
+    fn act(&self, request: Request) -> Result<String, AskError> {
+        let mut inner = self.state.lock();
+        if let Some(error) = &inner.refuse_acts {
+            return Err(error.clone());
+        }
+        inner.acts.push(request);
+        Ok(format!("act {} was carried out", inner.acts.len()))
     }
 
     fn logs(
@@ -318,6 +341,8 @@ pub fn transition(from: Option<State>, to: State, info: &str) -> Arc<Transition>
     })
 }
 
+/// The token of the fake's process.
+pub const TOKEN: &str = "70c3";
 /// Uid of the workload that most tests use.
 pub const WEB: &str = "11111111-0000-4000-8000-000000000001";
 /// Uid of another.

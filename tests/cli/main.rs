@@ -6,6 +6,8 @@ mod commands;
 mod deploying;
 mod fake;
 mod http;
+mod journal;
+mod recovering;
 mod routes;
 mod selecting;
 mod streams;

@@ -278,6 +278,7 @@ fn the_agent_describes_itself() {
             },
             "stream": "up", "counts": {"Running": 1, "Stopped": 1},
             "queue": {"tasks": 3, "limit": limits::TASK_QUEUE},
+            "journal": {"entries": 0, "failing": 0},
             "conditions": [{"type": "storeMissing", "message": "another store"}],
         })
     );

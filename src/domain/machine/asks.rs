@@ -52,6 +52,7 @@ impl Machine {
         let begun = match request {
             Request::Apply(apply) => self.begin_apply(ask, apply),
             Request::Verb(verb, uid) => self.begin_verb(ask, verb, uid),
+            Request::Replay(_) | Request::DropEntry(_) | Request::Adopt(_) => Ok(()),
         };
         if let Err(refusal) = begun {
             self.answer(ask, Answer::Refused(refusal));
