@@ -98,7 +98,7 @@ pub fn run(config: &Settled) -> Result<(), AgentError> {
     prepare_data_dir(data_dir)?;
     let _lock = LockFile::take(&data_dir.join("lock"), "bargee agent")
         .map_err(|error| AgentError::DataDir(error.to_string()))?;
-    let opened = open_store(data_dir)?;
+    let opened = open_store(config)?;
     let socket = &config.api_socket.value;
     let listener = listen(socket)?;
     let outcome = run_rooms(config, engine, opened, listener, &signals);
@@ -116,7 +116,7 @@ fn make_engine(config: &Settled) -> Result<Arc<Engine>, AgentError> {
     }
 }
 
-fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
+fn open_store(config: &Settled) -> Result<Opened, AgentError> {
     // Asked for before the store is opened, so that it cannot fail in the middle.
     let mut seed = [0; 32];
     random::fill(&mut seed)?;
@@ -125,7 +125,15 @@ fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
             *byte = *random;
         }
     };
-    Ok(store::open(data_dir, clock::wall_ms(), &manifest::parse_stored, &mut fill)?)
+    let settings = store::Settings {
+        directory: &config.data_dir.value,
+        address: &config.node.value,
+        token: format!("{:016x}", random::number()?),
+        wall_ms: clock::wall_ms(),
+        parse: &manifest::parse_stored,
+        random: &mut fill,
+    };
+    Ok(store::open(settings)?)
 }
 
 fn run_rooms(

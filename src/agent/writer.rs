@@ -8,7 +8,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::inbox::Mail;
 use crate::domain::effect::Commit;
 use crate::domain::event::Event;
-use crate::os::thread;
+use crate::os::{clock, thread};
 use crate::store::Store;
 
 /// Starts the writer. It ends, and closes the store, when the channel of its batches closes.
@@ -22,7 +22,7 @@ pub fn start(
 ) -> io::Result<JoinHandle<()>> {
     thread::spawn("store", move || {
         for batch in batches {
-            let results = store.commit(&batch);
+            let results = store.commit(&batch, clock::boot_ms());
             for notice in store.take_notices() {
                 log::warn!("{notice}");
             }
