@@ -1,5 +1,6 @@
 //! Reads the engine's event stream into the inbox, and finds out when the engine is back.
 
+use std::convert::Infallible;
 use std::io;
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -11,6 +12,7 @@ use super::inbox::Mail;
 use super::worker::guarded;
 use crate::domain::event::Event;
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::observed::EngineInfo;
 use crate::limits;
 use crate::os::thread;
 
@@ -23,15 +25,18 @@ pub fn start(rooms: &Rooms, stopped: Receiver<()>) -> io::Result<JoinHandle<()>>
     thread::spawn("events", move || {
         let pause = Duration::from_millis(limits::ENGINE_LOOK_MS);
         loop {
-            let Err(fault) = guarded("watch the engine", || watch(&rooms));
+            let watched = guarded("watch the engine", || Ok(watch(&rooms)));
             if rooms.published.is_stopping() {
                 return;
             }
             if rooms.published.take_reopen() {
                 continue;
             }
-            let down = Event::StreamDown(tell_apart(&rooms, fault));
-            if rooms.inbox.send(Mail::Event(down)).is_err() {
+            let fault = match watched {
+                Ok(Ended::Unreached(fault)) => fault,
+                Ok(Ended::Stream(fault)) | Err(fault) => tell_apart(&rooms, fault),
+            };
+            if rooms.inbox.send(Mail::Event(Event::StreamDown(fault))).is_err() {
                 return;
             }
             if stopped.recv_timeout(pause) == Err(RecvTimeoutError::Disconnected) {
@@ -41,17 +46,39 @@ pub fn start(rooms: &Rooms, stopped: Receiver<()>) -> io::Result<JoinHandle<()>>
     })
 }
 
+/// How a watch came to its end.
+enum Ended {
+    /// The engine did not say what it is.
+    Unreached(Fault),
+    /// Its event stream ended or could not be opened.
+    Stream(Fault),
+}
+
 /// The end of a stream says nothing about the engine: one that still answers is only polled.
 fn tell_apart(rooms: &Rooms, fault: Fault) -> Fault {
     match rooms.engine.ping() {
         Ok(_) => Fault { kind: FaultKind::Trouble, ..fault },
-        Err(away) => away,
+        Err(fault) => away(fault),
     }
 }
 
+/// An engine that does not even say what it is cannot be used, whatever it said instead.
+fn away(fault: Fault) -> Fault {
+    Fault { kind: FaultKind::Away, ..fault }
+}
+
 /// Opens the stream and passes its events on until it ends.
-fn watch(rooms: &Rooms) -> Result<std::convert::Infallible, Fault> {
-    let info = rooms.engine.ping()?;
+fn watch(rooms: &Rooms) -> Ended {
+    match rooms.engine.ping() {
+        Ok(info) => match follow(rooms, info) {
+            Ok(never) => match never {},
+            Err(fault) => Ended::Stream(fault),
+        },
+        Err(fault) => Ended::Unreached(away(fault)),
+    }
+}
+
+fn follow(rooms: &Rooms, info: EngineInfo) -> Result<Infallible, Fault> {
     let mut stream = rooms.engine.events()?;
     // After the stream is open, so that nothing falls between the listing that follows and it.
     let _ = rooms.inbox.send(Mail::Event(Event::StreamUp(info)));

@@ -24,6 +24,8 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
     let (state, substate) = view.state.words();
     let key = &view.declared.key;
     let wait_ms = wait_ms(view, common.now);
+    // The last sample outlives the process that it was taken of.
+    let usage = usage.filter(|_| view.pid != 0);
     wire::Workload {
         uid: view.uid.as_str().to_owned(),
         application: key.application.to_string(),

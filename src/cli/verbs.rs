@@ -1,5 +1,6 @@
 //! `bargee start`, `stop`, `restart`, `kill` and `rm`: what changes one workload at a time.
 
+use std::collections::VecDeque;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -20,6 +21,22 @@ struct Begun {
     name: String,
     task: u64,
     revision: u64,
+    /// When, by the client's clock.
+    #[serde(skip)]
+    at_ms: u64,
+}
+
+/// One command on its way through its workloads.
+struct Round<'a> {
+    client: &'a Client,
+    change: &'a Change,
+    format: Format,
+    /// Accepted, and not settled as far as is known. The oldest comes first.
+    open: VecDeque<Begun>,
+    /// Settled tasks that are still to be told.
+    done: Vec<Task>,
+    /// The first failure.
+    first: Option<Exit>,
 }
 
 /// Asks for all, then waits for all. Each failure is told; the first one is the exit code.
@@ -32,30 +49,73 @@ pub fn change(
     format: Format,
     console: &mut Console,
 ) -> Result<(), Failure> {
-    let mut first = None;
-    let mut begun = Vec::new();
+    let (open, done) = (VecDeque::new(), Vec::new());
+    let mut round = Round { client, change, format, open, done, first: None };
     for name in &change.names {
-        match begin(client, &change.verb, name) {
-            Ok(accepted) => begun.push(Begun {
-                name: name.clone(),
-                task: accepted.task,
-                revision: accepted.revision,
-            }),
-            Err(error) => tell(error.into(), &mut first, console)?,
-        }
+        round.begin(name, console)?;
     }
     if change.wait {
-        wait_all(client, &begun, format, &mut first, console)?;
+        while !round.open.is_empty() {
+            round.settle_oldest(console)?;
+        }
+        if format != Format::Table {
+            console.data(format, &List { items: round.done })?;
+        }
     } else {
-        accepted(&change.verb, begun, format, console)?;
+        accepted(&change.verb, round.open.into(), format, console)?;
     }
-    first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
+    round.first.map_or(Ok(()), |exit| Err(Failure::told(exit)))
 }
 
-fn tell(failure: Failure, first: &mut Option<Exit>, console: &mut Console) -> Result<(), Failure> {
-    failure.tell(console.err)?;
-    first.get_or_insert(failure.exit);
-    Ok(())
+impl Round<'_> {
+    /// Asks for one. An agent with too much to do is asked again when it has done some of it.
+    fn begin(&mut self, name: &str, console: &mut Console) -> Result<(), Failure> {
+        // The agent remembers only so many settled tasks.
+        while self.change.wait && self.open.len() >= limits::TASK_QUEUE {
+            self.settle_oldest(console)?;
+        }
+        let since = console.time.now_ms();
+        loop {
+            let answer = begin(self.client, &self.change.verb, name);
+            let now = console.time.now_ms();
+            match answer {
+                Ok(Accepted { task, revision }) => {
+                    let name = name.to_owned();
+                    self.open.push_back(Begun { name, task, revision, at_ms: now });
+                    return Ok(());
+                }
+                Err(CallError::Refused(429, _)) if now - since < limits::TASK_WAIT_MS => {}
+                Err(error) => return self.tell(error.into(), console),
+            }
+            if self.change.wait && !self.open.is_empty() {
+                self.settle_oldest(console)?;
+            } else {
+                console.time.pause(Duration::from_secs(limits::RETRY_AFTER_S));
+            }
+        }
+    }
+
+    /// Waits for the task that was asked for first, and tells what came of it.
+    fn settle_oldest(&mut self, console: &mut Console) -> Result<(), Failure> {
+        let Some(oldest) = self.open.pop_front() else { return Ok(()) };
+        match wait(self.client, &oldest, console) {
+            Ok(task) if self.format == Format::Table => {
+                writeln!(console.out, "{} {}", task.key, past(&task.verb))?;
+                Ok(console.out.flush()?)
+            }
+            Ok(task) => {
+                self.done.push(task);
+                Ok(())
+            }
+            Err(failure) => self.tell(failure, console),
+        }
+    }
+
+    fn tell(&mut self, failure: Failure, console: &mut Console) -> Result<(), Failure> {
+        failure.tell(console.err)?;
+        self.first.get_or_insert(failure.exit);
+        Ok(())
+    }
 }
 
 fn begin(client: &Client, verb: &Verb, name: &str) -> Result<Accepted, CallError> {
@@ -95,31 +155,6 @@ fn accepted(
     Ok(console.out.flush()?)
 }
 
-fn wait_all(
-    client: &Client,
-    begun: &[Begun],
-    format: Format,
-    first: &mut Option<Exit>,
-    console: &mut Console,
-) -> Result<(), Failure> {
-    let mut done = Vec::new();
-    let begin = console.time.now_ms();
-    for one in begun {
-        match wait(client, one, begin, console) {
-            Ok(task) if format == Format::Table => {
-                writeln!(console.out, "{} {}", task.key, past(&task.verb))?;
-                console.out.flush()?;
-            }
-            Ok(task) => done.push(task),
-            Err(failure) => tell(failure, first, console)?,
-        }
-    }
-    if format == Format::Table {
-        return Ok(());
-    }
-    console.data(format, &List { items: done })
-}
-
 fn past(verb: &str) -> &str {
     match verb {
         "start" => "started",
@@ -131,9 +166,8 @@ fn past(verb: &str) -> &str {
     }
 }
 
-/// Waits until the task of `one` is settled. All tasks run side by side, so they share the time
-/// that began at `begin`.
-fn wait(client: &Client, one: &Begun, begin: u64, console: &Console) -> Result<Task, Failure> {
+/// Waits until the task of `one` is settled.
+fn wait(client: &Client, one: &Begun, console: &Console) -> Result<Task, Failure> {
     let mut pause_ms = limits::TASK_POLL_FIRST_MS;
     loop {
         let task: Task = match client.get(&format!("/v1/tasks/{}", one.task)) {
@@ -147,7 +181,7 @@ fn wait(client: &Client, one: &Begun, begin: u64, console: &Console) -> Result<T
             "superseded" => return Err(superseded(&task)),
             _ => {}
         }
-        if console.time.now_ms().saturating_sub(begin) >= limits::TASK_WAIT_MS {
+        if console.time.now_ms().saturating_sub(one.at_ms) >= limits::TASK_WAIT_MS {
             return Err(late(&task));
         }
         console.time.pause(Duration::from_millis(pause_ms));

@@ -8,7 +8,7 @@ use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
 
 use super::names::{BootId, ContainerId, SpecHash};
-use super::observed::{Phase, Reading, Seen};
+use super::observed::{Listed, Phase, Reading, Seen};
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
 use super::restart;
 use super::spec_hash::{is_comparable, spec_hash};
@@ -94,6 +94,8 @@ pub struct Workload {
     pub stale: [bool; 3],
     /// The step in flight.
     pub step: Option<Flight>,
+    /// Containers of this workload in the last listing that its record does not know.
+    pub strays: Vec<Listed>,
     /// Containers about which something was heard while the step was in flight: what the step read
     /// of them may be older.
     pub heard: Vec<ContainerId>,
@@ -145,6 +147,7 @@ impl Workload {
             record,
             dirty: false,
             held: false,
+            strays: Vec::new(),
             heard: Vec::new(),
             seen: Seen::Unknown,
             next_seen: Seen::Unknown,
@@ -328,6 +331,7 @@ impl Workload {
             self.note_run(slot, &reading, context);
         }
         if phase == Phase::Running {
+            // It did not end while the stream was lost, so its next exit is a later one.
             self.gap = false;
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {

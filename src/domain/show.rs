@@ -2,7 +2,7 @@
 //! state and one line. `docs/states.md` has the same as a table.
 
 use super::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
-use super::observed::{Phase, Reading, Seen};
+use super::observed::{Phase, Seen};
 use super::record::{Desired, Exit};
 use super::restart;
 use super::time::Tick;
@@ -106,12 +106,33 @@ fn shown_stopped(w: &Workload) -> Shown {
 
 fn shown_running(w: &Workload, context: Context) -> Shown {
     match &w.seen {
-        Seen::Present(reading) if reading.phase == Phase::Running => running(w),
-        Seen::Present(reading) if reading.phase.is_live() => passing(reading),
+        Seen::Present(reading) => by_phase(w, &reading.phase, context),
         Seen::Unknown if w.record.current.is_some() => {
             shown(State::PendingInitial, RuntimeState::Unknown, "not yet looked at")
         }
-        _ => not_running(w, context),
+        Seen::Unknown | Seen::Absent => not_running(w, context),
+    }
+}
+
+fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
+    match phase {
+        Phase::Running => running(w),
+        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead => not_running(w, context),
+        Phase::Stopping => {
+            shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
+        }
+        Phase::Restarting => {
+            let info = "the engine restarts it by itself, which bargee never asks for";
+            shown(State::FailedUnknown, RuntimeState::Restarting, info)
+        }
+        Phase::Paused => {
+            let info = "paused by somebody; unpause it, or restart it with `bargee restart`";
+            shown(State::FailedUnknown, RuntimeState::Unknown, info)
+        }
+        Phase::Unknown(word) => {
+            let info = format!("the engine reports a state that bargee does not manage: {word}");
+            shown(State::FailedUnknown, RuntimeState::Unknown, info)
+        }
     }
 }
 
@@ -136,26 +157,6 @@ fn running(w: &Workload) -> Shown {
         return shown(State::RunningOk, RuntimeState::Updating, info);
     }
     shown(State::RunningOk, RuntimeState::Running, "")
-}
-
-fn passing(reading: &Reading) -> Shown {
-    match &reading.phase {
-        Phase::Stopping => {
-            shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
-        }
-        Phase::Restarting => {
-            let info = "the engine restarts it by itself, which bargee never asks for";
-            shown(State::FailedUnknown, RuntimeState::Restarting, info)
-        }
-        Phase::Paused => {
-            let info = "paused by somebody; unpause it, or restart it with `bargee restart`";
-            shown(State::FailedUnknown, RuntimeState::Unknown, info)
-        }
-        other => {
-            let info = format!("the engine reports a state that bargee does not manage: {other:?}");
-            shown(State::FailedUnknown, RuntimeState::Unknown, info)
-        }
-    }
 }
 
 fn not_running(w: &Workload, context: Context) -> Shown {
@@ -225,7 +226,10 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         return Shown { at, ..shown(state, at_rest(w), info) };
     }
     let Some(exit) = &record.last_exit else {
-        return shown(State::PendingStarting, at_rest(w), "about to start");
+        return match record.boot {
+            None => shown(State::PendingInitial, at_rest(w), "accepted"),
+            Some(_) => shown(State::PendingStarting, at_rest(w), "about to start"),
+        };
     };
     if restart::runs_again(record.declared.spec.restart.policy, exit) {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };

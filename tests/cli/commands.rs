@@ -346,3 +346,21 @@ fn the_time_to_the_next_try_is_told_when_it_is_read() {
     let out = Terminal::of(&served).run("ps").out;
     assert!(out.ends_with("exitCode=1; restart 3 in 32 s\n"), "{out}");
 }
+
+#[test]
+fn an_agent_with_too_much_to_do_is_asked_again() {
+    let served = serve(Fake::new().with([view("shop", "web", WEB), view("shop", "db", DB)]));
+    let busy = AskError::Refused(Refusal::Busy("100 tasks are under way already".to_owned()));
+    served.fake.set(|inner| inner.refuse_verbs = Some(busy));
+    let mut pauses = 0;
+    let mut terminal = Terminal::of(&served);
+    terminal.time = MadeUpTime::new(|_| {
+        pauses += 1;
+        served.fake.set(|inner| inner.refuse_verbs.take_if(|_| pauses == 3));
+    });
+    let ran = terminal.run("stop shop/web shop/db");
+    assert_eq!((ran.exit, ran.err.as_str()), (0, ""));
+    assert_eq!(ran.out, "shop/web stopped\nshop/db stopped\n");
+    drop(terminal);
+    assert_eq!(pauses, 3);
+}

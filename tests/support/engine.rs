@@ -93,6 +93,7 @@ impl Drop for DockerEngine {
     }
 }
 
-fn script() -> PathBuf {
+/// The script that starts engines.
+pub fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("scripts/engines.sh")
 }

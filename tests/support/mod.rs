@@ -1,6 +1,36 @@
 //! What the integration tests share.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![allow(clippy::print_stderr, reason = "a failing test says what it saw")]
 
+use std::fmt::Display;
+use std::thread;
+use std::time::Duration;
+
+use bargee::os::clock;
+
+pub mod agent;
+pub mod docker_api;
 pub mod engine;
+pub mod manifest;
+pub mod proxy;
 pub mod registry;
+pub mod scripted_engine;
+
+/// Nothing that a test waits for takes this long, not even under an emulator on a busy machine;
+/// what does is not coming.
+pub const DEADLINE: Duration = Duration::from_secs(120);
+
+/// Looks again and again until there is something, and fails with `what` when it does not come.
+pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = clock::boot_ms();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        let waited = Duration::from_millis(clock::boot_ms() - begin);
+        assert!(waited < DEADLINE, "waited {} s for {what}", waited.as_secs());
+        // What is looked at is another process: there is nothing to wait on.
+        thread::park_timeout(Duration::from_millis(20));
+    }
+}

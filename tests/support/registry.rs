@@ -3,18 +3,44 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
+use std::process::Command;
+use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
 
 use sha2::{Digest, Sha256};
 
-/// Size of the image's only layer.
+use super::engine::script;
+
+/// Size of the image's only layer, at least.
 pub const LAYER_BYTES: usize = 3 << 20;
 
-/// The registry; it serves `shop/web:1` until the test process ends.
+/// The registry; it serves `shop/web:1` until the test process ends. Its image has `/busybox`.
 #[derive(Debug)]
 pub struct Registry {
     address: SocketAddr,
+    shared: Arc<Shared>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    state: Mutex<State>,
+    changed: Condvar,
+}
+
+#[derive(Debug)]
+struct State {
+    content: Content,
+    mood: Mood,
+    requests: usize,
+}
+
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+enum Mood {
+    Serves,
+    /// Sends half of a layer.
+    Stalls,
+    /// Closes connections unheard.
+    Refuses,
 }
 
 /// Media type and content of each path.
@@ -25,29 +51,83 @@ impl Registry {
     pub fn start() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
-        let content = Arc::new(content());
+        let state = State { content: content("1", b'x'), mood: Mood::Serves, requests: 0 };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        let registry = Self { address, shared: Arc::clone(&shared) };
         let accept = move || {
             while let Ok((stream, _)) = listener.accept() {
-                let content = Arc::clone(&content);
-                thread::Builder::new().spawn(move || serve(stream, &content)).unwrap();
+                let shared = Arc::clone(&shared);
+                thread::Builder::new().spawn(move || serve(stream, &shared)).unwrap();
             }
         };
         thread::Builder::new().spawn(accept).unwrap();
-        Self { address }
+        registry
     }
 
     /// A reference to a tag of the image.
     pub fn image(&self, tag: &str) -> String {
         format!("{}/shop/web:{tag}", self.address)
     }
+
+    /// Moves `tag` to an image that differs from all with another `mark`.
+    pub fn publish(&self, tag: &str, mark: u8) {
+        self.shared.state.lock().unwrap().content.extend(content(tag, mark));
+    }
+
+    /// How often it was asked for anything.
+    pub fn requests(&self) -> usize {
+        self.shared.state.lock().unwrap().requests
+    }
+
+    /// From now on a layer stops half way.
+    pub fn stall(&self) {
+        self.set_mood(Mood::Stalls);
+    }
+
+    /// From now on nobody is answered.
+    pub fn refuse(&self) {
+        self.set_mood(Mood::Refuses);
+    }
+
+    /// Serves again, and goes on with what stopped half way.
+    pub fn go_on(&self) {
+        self.set_mood(Mood::Serves);
+    }
+
+    fn set_mood(&self, mood: Mood) {
+        self.shared.state.lock().unwrap().mood = mood;
+        self.shared.changed.notify_all();
+    }
 }
 
-fn content() -> Content {
+impl Shared {
+    /// What is at `path`; `None`: the connection is to be closed.
+    fn find(&self, path: &str) -> Option<Option<(&'static str, Vec<u8>)>> {
+        let mut state = self.state.lock().unwrap();
+        state.requests += 1;
+        (state.mood != Mood::Refuses).then(|| state.content.get(path).cloned())
+    }
+
+    fn wait_while_stalled(&self) {
+        let state = self.state.lock().unwrap();
+        drop(self.changed.wait_while(state, |state| state.mood == Mood::Stalls).unwrap());
+    }
+}
+
+/// The static busybox of the test image, and something behind it that makes it differ.
+fn program(mark: u8) -> Vec<u8> {
+    let path = Command::new(script()).arg("busybox").output().unwrap().stdout;
+    let mut program = std::fs::read(String::from_utf8(path).unwrap().trim()).unwrap();
+    program.resize(program.len().max(LAYER_BYTES) + 1, mark);
+    program
+}
+
+fn content(tag: &str, mark: u8) -> Content {
     const MANIFEST: &str = "application/vnd.docker.distribution.manifest.v2+json";
     const LAYER: &str = "application/vnd.docker.image.rootfs.diff.tar.gzip";
-    let layer = tar("data", &vec![b'x'; LAYER_BYTES]);
+    let layer = tar("busybox", &program(mark));
     let config = format!(
-        r#"{{"architecture":"{}","os":"linux","config":{{"Cmd":["/data"]}},
+        r#"{{"architecture":"{}","os":"linux","config":{{"Cmd":["/busybox"]}},
         "rootfs":{{"type":"layers","diff_ids":["{}"]}}}}"#,
         if cfg!(target_arch = "aarch64") { "arm64" } else { "amd64" },
         digest(&layer),
@@ -63,9 +143,10 @@ fn content() -> Content {
     );
     let blob = |bytes: &[u8]| format!("/v2/shop/web/blobs/{}", digest(bytes));
     let by_digest = format!("/v2/shop/web/manifests/{}", digest(manifest.as_bytes()));
+    let by_tag = format!("/v2/shop/web/manifests/{tag}");
     BTreeMap::from([
         ("/v2/".to_owned(), ("application/json", b"{}".to_vec())),
-        ("/v2/shop/web/manifests/1".to_owned(), (MANIFEST, manifest.clone().into_bytes())),
+        (by_tag, (MANIFEST, manifest.clone().into_bytes())),
         (by_digest, (MANIFEST, manifest.into_bytes())),
         (blob(config.as_bytes()), ("application/octet-stream", config.into_bytes())),
         (blob(&layer), ("application/octet-stream", layer)),
@@ -100,33 +181,46 @@ fn tar(name: &str, content: &[u8]) -> Vec<u8> {
     archive
 }
 
-fn serve(mut stream: TcpStream, content: &Content) {
+fn serve(mut stream: TcpStream, shared: &Shared) {
     let mut reader = BufReader::new(stream.try_clone().unwrap());
-    loop {
-        let mut head = Vec::new();
-        while head.last().is_none_or(|line| line != "\r\n") {
-            let mut line = String::new();
-            if !matches!(reader.read_line(&mut line), Ok(1..)) {
-                return;
+    while let Some((method, path)) = read_request(&mut reader) {
+        let Some(found) = shared.find(&path) else { return };
+        let (status, kind, body) = match found {
+            Some((kind, body)) => (200, kind, body),
+            None => {
+                let body = br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#;
+                (404, "application/json", body.to_vec())
             }
-            head.push(line);
-        }
-        let mut words = head[0].split(' ');
-        let (method, path) = (words.next().unwrap(), words.next().unwrap());
-        let (status, kind, body) = match content.get(path) {
-            Some((kind, body)) => (200, *kind, &body[..]),
-            None => (404, "application/json", &br#"{"errors":[{"code":"MANIFEST_UNKNOWN"}]}"#[..]),
         };
         let answer = format!(
             "HTTP/1.1 {status} X\r\nContent-Type: {kind}\r\nContent-Length: {}\r\n\
              Docker-Content-Digest: {}\r\n\r\n",
             body.len(),
-            digest(body),
+            digest(&body),
         );
-        let body = if method == "HEAD" { &[][..] } else { body };
-        // An engine may leave in the middle.
-        if stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(body)).is_err() {
+        let body = if method == "HEAD" { &[][..] } else { &body };
+        // Only layers are this large. An engine may leave in the middle.
+        let (half, rest) = body.split_at(if body.len() > 1 << 20 { body.len() / 2 } else { 0 });
+        let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(half));
+        if !half.is_empty() {
+            shared.wait_while_stalled();
+        }
+        if sent.and_then(|()| stream.write_all(rest)).is_err() {
             return;
         }
     }
+}
+
+/// Method and path; `None`: the connection has ended.
+fn read_request(reader: &mut BufReader<TcpStream>) -> Option<(String, String)> {
+    let mut head = Vec::new();
+    while head.last().is_none_or(|line| line != "\r\n") {
+        let mut line = String::new();
+        if !matches!(reader.read_line(&mut line), Ok(1..)) {
+            return None;
+        }
+        head.push(line);
+    }
+    let mut words = head[0].split(' ').map(str::to_owned);
+    Some((words.next()?, words.next()?))
 }

@@ -54,9 +54,11 @@ impl Machine {
         match (kind, outcome) {
             (FlightKind::Inspect(slot), Outcome::Found(reading)) => {
                 self.on_found(uid, slot, *reading);
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.with(uid, |w, context| w.read_absent(slot, context));
+                self.sort_out_twins(uid, slot);
             }
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
@@ -185,16 +187,7 @@ impl Machine {
         match fault.kind {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
-            FaultKind::NameTaken => self.with(uid, |w, context| {
-                if std::mem::replace(&mut w.name_clash, true) {
-                    // Taken, and yet nothing of ours is there: a fresh name is drawn.
-                    w.name_clash = false;
-                    w.record.next = None;
-                    w.fail_try(fault, context);
-                } else {
-                    w.mark_stale(Slot::Next);
-                }
-            }),
+            FaultKind::NameTaken => self.on_name_taken(uid, fault),
             kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
             FaultKind::Refused => self.with(uid, |w, context| w.fail_try(fault, context)),
             // Some engines answer with an error and have made the container all the same.
@@ -203,6 +196,20 @@ impl Machine {
                 w.fail_try(fault, context);
             }),
         }
+    }
+
+    fn on_name_taken(&mut self, uid: &Uid, fault: &Fault) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        if !std::mem::replace(&mut w.name_clash, true) {
+            return w.mark_stale(Slot::Next);
+        }
+        // Taken, and yet nothing of ours is there: a fresh name is drawn.
+        w.name_clash = false;
+        w.record.next = None;
+        self.with(uid, |w, context| w.fail_try(fault, context));
+        // Engines also say so while they make it for somebody who does not wait any more, as an
+        // agent that was killed: a listing finds it, most likely before the next try.
+        self.look_soon();
     }
 
     fn on_no_image(&mut self, uid: &Uid) {

@@ -124,7 +124,10 @@ impl Machine {
         let name = next.name.clone();
         let record = w.record.clone();
         let op = Op::Create(Box::new(self.new_container(&record, name)));
-        self.send(uid, FlightKind::Create, op, true);
+        // A full disk must not keep a declared workload from running: with a store that fails, its
+        // labels alone make the container findable.
+        let durable = !self.conditions.contains_key("storeFailing");
+        self.send(uid, FlightKind::Create, op, durable);
     }
 
     fn start(&mut self, uid: &Uid, slot: Slot) {

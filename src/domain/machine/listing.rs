@@ -7,7 +7,7 @@ use super::commits::Purpose;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::{Context, Slot, Workload};
-use crate::domain::names::{BootId, Uid};
+use crate::domain::names::{BootId, SpecHash, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Seen};
 use crate::domain::record::{Desired, Instance, Run};
 use crate::domain::spec_hash::is_comparable;
@@ -38,9 +38,8 @@ impl Machine {
         if trusted && held && self.conditions.remove("eventStream").is_some() {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
-        let first = !self.engine.listed;
         self.engine.listed = true;
-        let gap = std::mem::take(&mut self.engine.gap) && !first;
+        let gap = std::mem::take(&mut self.engine.gap);
         let mine = self.sort_out(items);
         let uids: Vec<Uid> = self.workloads.keys().cloned().collect();
         for uid in uids {
@@ -114,13 +113,13 @@ impl Machine {
             let line = lines.iter().find(|line| is_line_of(line, instance)).cloned();
             changed |= compare_slot(w, slot, line.as_ref(), gap, context);
         }
-        let strays: Vec<Listed> = lines.iter().filter(|l| !is_known(w, l)).cloned().collect();
-        let many = strays.len();
-        for stray in strays {
+        w.strays = lines.iter().filter(|l| !is_known(w, l)).cloned().collect();
+        for stray in &w.strays {
             self.by_container.insert(stray.id.clone(), uid.clone());
         }
-        if many > 0 {
-            self.take_strays(uid, lines);
+        // While the current one is in doubt, nobody knows whether they are its twins or all there is.
+        if !w.strays.is_empty() && !w.must_look(Slot::Current) {
+            self.take_strays(uid);
             changed = true;
         }
         if changed {
@@ -128,27 +127,32 @@ impl Machine {
         }
     }
 
-    /// Containers of a workload that its record does not know: the best stands for the workload if
-    /// nothing else does (a rebuilt store), the rest are twins and go.
-    fn take_strays(&mut self, uid: &Uid, lines: &[Listed]) {
+    /// The current container is in doubt no longer.
+    pub(super) fn sort_out_twins(&mut self, uid: &Uid, slot: Slot) {
+        if slot == Slot::Current && self.workloads.get(uid).is_some_and(|w| !w.strays.is_empty()) {
+            self.take_strays(uid);
+        }
+    }
+
+    /// Containers of a workload that its record does not know. Of twins the one that matches is
+    /// kept: the best of them stands for the workload if nothing better does (a rebuilt store, or
+    /// one that could not write). The rest goes.
+    pub(super) fn take_strays(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let mut strays: Vec<&Listed> = lines.iter().filter(|l| !is_known(w, l)).collect();
+        let mut strays = std::mem::take(&mut w.strays);
         strays.sort_by_key(|line| {
-            let matches = line.tags.spec_hash == w.wanted_hash;
-            (matches, line.phase == Phase::Running, line.tags.generation)
+            (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
-        let free = w.record.current.is_none() && w.record.next.is_none();
-        if free
-            && w.record.desired != Desired::Deleted
-            && let Some(best) = strays.pop()
-        {
-            w.record.current = Some(instance_of(best));
-            w.set_seen(Slot::Current, Seen::Unknown);
+        let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
+        if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
+            w.discard_slot(Slot::Current);
+            w.record.current = Some(instance_of(&best));
+            w.record.last_exit = None;
             w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
         for twin in strays {
-            w.discard(instance_of(twin), Seen::Unknown);
+            w.discard(instance_of(&twin), Seen::Unknown);
         }
         if !names.is_empty() {
             let key = w.record.declared.key.clone();
@@ -197,6 +201,21 @@ fn is_known(w: &Workload, line: &Listed) -> bool {
     known.any(|instance| is_line_of(line, instance))
 }
 
+fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
+    *hash == w.wanted_hash
+}
+
+/// Whether `stray` rather than the current container should stand for the workload.
+fn is_better(w: &Workload, stray: &Listed) -> bool {
+    let Some(current) = &w.record.current else { return true };
+    if w.seen == Seen::Absent {
+        return true;
+    }
+    let runs = w.seen.reading().is_some_and(|reading| reading.phase == Phase::Running);
+    let stray_is = (is_wanted(w, &stray.tags.spec_hash), stray.phase == Phase::Running);
+    stray_is > (is_wanted(w, &current.spec_hash), runs)
+}
+
 fn instance_of(line: &Listed) -> Instance {
     Instance {
         name: line.tags.instance.clone(),
@@ -219,8 +238,10 @@ fn compare_slot(
         if *w.seen(slot) == Seen::Absent {
             return false;
         }
+        // Not in the listing is not absent yet: an entry that cannot be read is left out of it. A
+        // look is the engine's word for it.
         w.gap |= gap && slot != Slot::Discard;
-        w.read_absent(slot, context);
+        w.mark_stale(slot);
         return true;
     };
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
@@ -234,7 +255,7 @@ fn compare_slot(
             }
             !same
         }
-        (None, true) if slot == Slot::Current && is_of_boot(run.as_ref(), context.boot) => {
+        (None, true) if slot == Slot::Current && is_recorded(run.as_ref(), context.boot) => {
             // It runs as recorded: believed without a look, so that a restarted agent asks nothing
             // about what did not change.
             if let Some(run) = run {
@@ -250,8 +271,10 @@ fn compare_slot(
     }
 }
 
-fn is_of_boot(run: Option<&Run>, boot: &BootId) -> bool {
-    run.is_some_and(|run| run.since.boot == *boot)
+/// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
+/// is another one, of which nothing is known.
+fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
+    run.is_some_and(|run| run.since.boot == *boot && run.pid != 0)
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {

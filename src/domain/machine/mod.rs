@@ -111,7 +111,8 @@ struct EngineLink {
     stream_up: bool,
     /// When it was opened.
     stream_since: Tick,
-    /// Our own start did not show on the stream: it is looked at like one that is down.
+    /// Our own start did not show on the stream: it is looked at like one that is down until it
+    /// tells something again. That it could be opened anew says nothing.
     stream_doubted: bool,
     /// The stream was lost; exits first seen in the next listing are interruptions.
     gap: bool,

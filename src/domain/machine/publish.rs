@@ -24,19 +24,19 @@ impl Machine {
         let from = before.map(|before| before.state);
         let view = Arc::new(view);
         w.view = Some(view.clone());
-        if from != Some(view.state) {
-            let transition = self.transition(&view, from, view.state);
-            self.out.push(transition);
-        }
+        let transition =
+            (from != Some(view.state)).then(|| self.transition(&view, from, view.state));
+        // The state first: who hears of a change and asks must not be shown what was before.
         self.out.push(Effect::Publish(uid.clone(), Some(view)));
+        self.out.extend(transition);
     }
 
     pub(super) fn publish_removed(&mut self, w: &Workload) {
+        self.out.push(Effect::Publish(w.record.uid.clone(), None));
         if let Some(view) = &w.view {
             let transition = self.transition(view, Some(view.state), State::Removed);
             self.out.push(transition);
         }
-        self.out.push(Effect::Publish(w.record.uid.clone(), None));
     }
 
     fn transition(&self, view: &View, from: Option<State>, to: State) -> Effect {

@@ -14,7 +14,6 @@ impl Machine {
     pub(super) fn on_stream_up(&mut self, info: EngineInfo) {
         self.engine.stream_up = true;
         self.engine.stream_since = self.now.tick;
-        self.engine.stream_doubted = false;
         self.engine.info = info;
         // What happened before the stream was open shows in a listing only.
         self.engine.next_list = Some(self.now.tick);
@@ -22,11 +21,13 @@ impl Machine {
     }
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
-        if self.engine.stream_up {
+        let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
+        // An engine that this agent first finds away has ended its containers as well.
+        if self.engine.stream_up || (away && !self.engine.listed) {
             self.engine.gap = true;
         }
         self.engine.stream_up = false;
-        if matches!(fault.kind, FaultKind::Away | FaultKind::Timeout) {
+        if away {
             self.engine_away(fault);
             // The stream's own tries to connect are the looks at the engine.
             self.engine.next_list = None;
@@ -78,6 +79,10 @@ impl Machine {
     // --- container events ----------------------------------------------------------------------
 
     pub(super) fn on_container(&mut self, event: &ContainerEvent) {
+        if std::mem::take(&mut self.engine.stream_doubted) {
+            // It tells something again. What it did not tell shows in one more listing.
+            self.engine.next_list = Some(self.now.tick);
+        }
         let known = self.by_container.get(&event.id).or_else(|| {
             // A container whose create is not answered yet.
             self.workloads.contains_key(&event.uid).then_some(&event.uid)

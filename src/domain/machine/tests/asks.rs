@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::effect::Refusal;
+use crate::limits;
 
 #[test]
 fn stop_persists_and_start_brings_it_back() {
@@ -131,23 +132,40 @@ fn nothing_is_changed_or_shown_when_the_store_fails() {
 }
 
 #[test]
-fn a_step_whose_commit_failed_is_not_sent_and_comes_later() {
+fn a_workload_is_made_again_though_the_store_fails() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
-    world.apply(&[&workload("web", |spec| spec.user = Some("1".to_owned()))]);
+    world.pass(31_000);
     world.store_fails = true;
     let id = world.container("web");
     world.containers.retain(|_, made| made.id != id);
     let uid = world.view("web").uid.clone();
-    world.pass(31_000);
     world.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Removed }));
-    let creates = world.count("create");
-    world.pass(60_000);
-    assert_eq!(world.count("create"), creates, "no create without its reserved name");
-    world.store_fails = false;
-    world.pass(10_000);
+    assert_eq!(world.count("create"), 1, "it was tried to record the name first");
+    world.pass(limits::ENGINE_LOOK_MS);
+    assert_eq!(world.count("create"), 2);
     assert_eq!(world.state("web"), State::RunningOk);
+    let made = world.container("web");
+    // The next agent finds it by its labels.
+    let world = world.restart_agent(BOOT);
     assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.container("web"), made);
+    assert_eq!(world.state("web"), State::RunningOk);
+}
+
+#[test]
+fn a_stop_whose_commit_failed_is_not_sent_and_comes_later() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(31_000);
+    world.rows_fail = true;
+    world.verb("web", Verb::Stop);
+    world.pass(limits::ENGINE_LOOK_MS - 1_000);
+    assert_eq!(world.count("SIG"), 0, "no stop that is not recorded");
+    world.rows_fail = false;
+    world.pass(limits::ENGINE_LOOK_MS);
+    assert_eq!(world.state("web"), State::StoppedOk);
+    assert_eq!(world.view("web").restart_count, 0);
 }
 
 #[test]

@@ -1,6 +1,8 @@
 //! The engine and its event stream: away, back, silent, wrong.
 
 use super::*;
+use crate::domain::names::InstanceName;
+use crate::domain::spec_hash::spec_hash;
 use crate::limits;
 
 fn away() -> Fault {
@@ -52,6 +54,22 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
 }
 
 #[test]
+fn a_restarted_agent_does_not_take_a_new_run_for_the_recorded_one() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.verb("web", Verb::Stop);
+    world.pass(6_000);
+    // The agent dies before it has written what it saw of the start.
+    world.verb("web", Verb::Start);
+    assert_eq!(world.row("web").current.as_ref().unwrap().run.as_ref().unwrap().pid, 0);
+    let world = world.restart_agent(BOOT);
+    assert_eq!(world.calls, ["list", "inspect"]);
+    let started_at_ns = world.find(world.container("web").as_str()).unwrap().started_at_ns;
+    assert_eq!(world.view("web").started_at_ms, started_at_ns / 1_000_000);
+    assert_eq!(world.view("web").restart_count, 0);
+}
+
+#[test]
 fn an_engine_restart_is_an_interruption_for_every_policy() {
     let mut world = World::new();
     world.apply(&[
@@ -72,6 +90,18 @@ fn an_engine_restart_is_an_interruption_for_every_policy() {
     assert_eq!(world.containers.len(), 3);
     let lines: Vec<_> = world.logs.iter().filter(|l| l.contains("the engine is")).collect();
     assert_eq!(lines.len(), 3, "there, away, there: {lines:?}");
+}
+
+#[test]
+fn an_engine_that_a_fresh_agent_finds_away_has_interrupted_its_containers() {
+    let mut world = World::new();
+    world.apply(&[&policy("never", RestartPolicy::Never)]);
+    world.pass(6_000);
+    kill_engine(&mut world);
+    let mut world = world.restart_agent(BOOT);
+    revive_engine(&mut world);
+    assert_eq!(world.state("never"), State::RunningOk);
+    assert_eq!(world.view("never").last_error, "");
 }
 
 #[test]
@@ -154,8 +184,34 @@ fn a_start_that_does_not_show_on_the_stream_makes_it_doubtful() {
     assert_eq!(world.count("list"), 2, "polled every 5 s");
     world.feed(Event::StreamUp(EngineInfo::default()));
     world.calls.clear();
+    world.pass(60_000);
+    assert_eq!(world.count("list"), 12, "the new one has told nothing yet");
+    world.stream_silent = false;
+    world.exit("web", 1);
+    world.pass(limits::RESTART_DELAY_MS);
+    world.calls.clear();
     world.pass(120_000);
-    assert_eq!(world.count("list"), 2, "trusted again");
+    assert_eq!(world.count("list"), 2, "trusted again: {:?}", world.calls);
+}
+
+#[test]
+fn a_listing_without_a_container_is_checked_by_a_look() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {}), &workload("db", |_| {})]);
+    world.pass(30_000);
+    let before = world.containers.clone();
+    world.calls.clear();
+    world.short_list = true;
+    world.pass(limits::FULL_COMPARE_MS);
+    assert_eq!(world.calls, ["list", "inspect", "inspect"]);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.len(), before.len());
+    // A crash after that is a crash, although the listing came after a lost stream.
+    world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
+    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.short_list = false;
+    world.exit("web", 1);
+    assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
 }
 
 #[test]
@@ -236,4 +292,29 @@ fn a_name_that_is_taken_by_nobody_is_given_up() {
     assert_eq!(reserved, None, "the next try draws another name");
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
+}
+
+/// The agent was killed during a create, and the engine is still busy with it.
+#[test]
+fn a_container_that_comes_late_under_a_taken_name_is_used() {
+    let mut world = World::new();
+    world.fail_next("create", &[FaultKind::NameTaken, FaultKind::NameTaken]);
+    let web = workload("web", |_| {});
+    world.apply(&[&web]);
+    let name = "bargee-web-00000001";
+    let tags = Tags {
+        uid: world.row("web").uid.clone(),
+        key: web.key.clone(),
+        instance: InstanceName::new(name),
+        generation: 1,
+        spec_hash: spec_hash(&web),
+        store: StoreId::new("0123456789abcdef"),
+        node: "node".to_owned(),
+    };
+    let id = ContainerId::new("late");
+    let late = Made { id, tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
+    world.containers.insert(name.to_owned(), late);
+    world.pass(10_000);
+    assert_eq!(world.state("web"), State::RunningOk);
+    assert_eq!(world.containers.keys().collect::<Vec<_>>(), [name]);
 }

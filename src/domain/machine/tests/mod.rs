@@ -23,6 +23,8 @@ mod engine;
 
 mod restart;
 
+mod states;
+
 mod update;
 
 mod walk;
@@ -53,10 +55,16 @@ struct World {
     missing_images: Vec<String>,
     /// The store fails.
     store_fails: bool,
+    /// The store fails, but for declarations.
+    rows_fail: bool,
     /// Starts do not show on the event stream.
     stream_silent: bool,
+    /// Listings leave every container out.
+    short_list: bool,
     /// The engine does not answer listings and steps: they are dropped.
     engine_gone: bool,
+    /// Calls beginning with one of these words are taken and never answered.
+    unanswered: Vec<&'static str>,
     answers: BTreeMap<AskId, Answer>,
     views: BTreeMap<Uid, Arc<View>>,
     tasks: BTreeMap<TaskId, Arc<Task>>,
@@ -82,7 +90,9 @@ fn start(boot: &str, records: Vec<Record>, whole: bool) -> Start {
 impl World {
     /// A world whose engine is up and was listed once.
     fn new() -> Self {
-        Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, (1_000_000, 0))
+        let mut world = Self::with(BTreeMap::new(), BTreeMap::new(), BOOT, (1_000_000, 0));
+        world.feed(Event::StreamUp(EngineInfo::default()));
+        world
     }
 
     fn with(
@@ -106,8 +116,11 @@ impl World {
             faults: BTreeMap::new(),
             missing_images: Vec::new(),
             store_fails: false,
+            rows_fail: false,
             stream_silent: false,
+            short_list: false,
             engine_gone: false,
+            unanswered: Vec::new(),
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
@@ -115,13 +128,20 @@ impl World {
             last,
         };
         world.take(effects);
-        world.feed(Event::StreamUp(EngineInfo::default()));
         world
     }
 
     /// The agent dies and another one starts on what was durable.
     fn restart_agent(self, boot: &str) -> Self {
-        Self::with(self.rows, self.containers, boot, (self.now, self.last))
+        let mut next = Self::with(self.rows, self.containers, boot, (self.now, self.last));
+        next.engine_gone = self.engine_gone;
+        if next.engine_gone {
+            let away = Fault::new(FaultKind::Away, "connect", "", "refused");
+            next.feed(Event::StreamDown(away));
+        } else {
+            next.feed(Event::StreamUp(EngineInfo::default()));
+        }
+        next
     }
 
     // --- driving -------------------------------------------------------------------------------
@@ -150,7 +170,8 @@ impl World {
         for effect in effects {
             match effect {
                 Effect::Persist(commit) => {
-                    let result = if self.store_fails {
+                    let fails = self.store_fails || (self.rows_fail && !commit.declares);
+                    let result = if fails {
                         Err("disk full".to_owned())
                     } else {
                         commit.writes.iter().for_each(|write| self.write(write));
@@ -158,10 +179,14 @@ impl World {
                     };
                     self.events.push_back(Event::Committed(commit.id, result));
                 }
-                Effect::Run(step) if step.after.is_some() && self.store_fails => {}
+                Effect::Run(step)
+                    if step.after.is_some() && (self.store_fails || self.rows_fail) => {}
                 Effect::Run(step) => self.run(step),
                 Effect::Pull(image) => {
                     self.calls.push(format!("pull {image}"));
+                    if self.unanswered.contains(&"pull") {
+                        continue;
+                    }
                     let result = self.fault("pull").map_or(Ok(()), Err);
                     if result.is_ok() {
                         self.missing_images.retain(|missing| **missing != *image);
@@ -173,6 +198,7 @@ impl World {
                     self.calls.push("list".to_owned());
                     let result = match self.fault("list") {
                         Some(fault) => Err(fault),
+                        None if self.short_list => Ok(Vec::new()),
                         None => Ok(self.containers.values().map(listed).collect()),
                     };
                     self.events.push_back(Event::Listing(id, result));
@@ -191,7 +217,12 @@ impl World {
                 }
                 Effect::Log(_, text) => self.logs.push(text),
                 Effect::ReopenStream => self.calls.push("reopen".to_owned()),
-                Effect::PublishStatus(_) | Effect::DropTask(_) | Effect::Transition(_) => {}
+                Effect::Transition(change) => {
+                    // Who hears of it and asks is shown the state after it.
+                    let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
+                    assert_eq!(shown, change.to, "{}", change.key);
+                }
+                Effect::PublishStatus(_) | Effect::DropTask(_) => {}
             }
         }
     }
@@ -230,6 +261,10 @@ impl World {
         if let Some(fault) = late {
             // It was done, and the answer came too late.
             result = Err(fault);
+        }
+        let call = self.calls.last().map_or("", String::as_str);
+        if self.unanswered.iter().any(|word| call.starts_with(word)) {
+            return;
         }
         self.events.push_back(Event::StepDone(step.id, result));
     }
@@ -454,7 +489,7 @@ fn reading(made: &Made) -> Reading {
         exit_code: made.exit_code,
         oom_killed: false,
         error: String::new(),
-        pid: 1,
+        pid: u32::from(made.phase == Phase::Running),
         ip: None,
         ports: Vec::new(),
         image_id: String::new(),

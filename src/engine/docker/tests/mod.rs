@@ -87,13 +87,12 @@ fn labels(pairs: &[(&str, &str)]) -> BTreeMap<String, String> {
     pairs.iter().map(|(name, value)| ((*name).to_owned(), (*value).to_owned())).collect()
 }
 
-/// A container that uses every field.
-fn full_container() -> NewContainer {
-    let name = Label::parse("web").unwrap();
+/// A spec that uses every field.
+fn full_spec() -> Spec {
     let text = |texts: &[&str]| Some(texts.iter().map(|text| (*text).to_owned()).collect());
     let volume =
         |source, target: &str, read_only| Mount { source, target: target.into(), read_only };
-    let spec = Spec {
+    Spec {
         image: "nginx:1".into(),
         pull: Pull::Missing,
         entrypoint: text(&["/init"]),
@@ -138,13 +137,20 @@ fn full_container() -> NewContainer {
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
-    };
+    }
+}
+
+/// A container that uses every field.
+fn full_container() -> NewContainer {
     NewContainer {
         name: InstanceName::new("bargee-web-1a2b3c4d"),
         declared: Arc::new(Declared {
-            key: Key { application: Label::parse("shop").unwrap(), name },
+            key: Key {
+                application: Label::parse("shop").unwrap(),
+                name: Label::parse("web").unwrap(),
+            },
             labels: BTreeMap::new(),
-            spec,
+            spec: full_spec(),
             manifest: "{}".into(),
         }),
         labels: labels(&[

@@ -1,0 +1,16 @@
+//! The whole program on a real Docker engine: what it promises, one test a promise.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod adopting;
+mod arm;
+mod commanding;
+mod damage;
+mod engine_down;
+mod making;
+mod many;
+mod pulling;
+mod restarting;
+mod stopping;
+#[path = "../support/mod.rs"]
+mod support;
+mod updating;

@@ -1,0 +1,408 @@
+//! A device of its own for each test: a scripted engine, a folder, and the program on it.
+
+use std::fmt::Display;
+use std::fs::{self, File, OpenOptions};
+use std::io::{Read, Write};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::Duration;
+
+use bargee::api::wire::{List, Status, Workload};
+use bargee::os::clock;
+use nix::sys::signal::{Signal, kill};
+use nix::unistd::{Pid, chown, geteuid};
+use serde_json::Value;
+use tempfile::TempDir;
+
+use crate::support::scripted_engine::{Container, IMAGE, ScriptedEngine};
+
+/// Nothing that a test waits for takes this long; what does is not coming.
+pub const DEADLINE: Duration = Duration::from_secs(100);
+
+/// A user without rights.
+pub const NOBODY: u32 = 65_534;
+
+/// A device.
+#[derive(Debug)]
+pub struct Device {
+    pub engine: ScriptedEngine,
+    folder: TempDir,
+    /// User of the agent; `None`: that of the tests.
+    user: Option<u32>,
+    agent: Option<Child>,
+}
+
+/// What a command came to.
+#[derive(Debug)]
+pub struct Output {
+    pub code: i32,
+    pub out: String,
+    pub err: String,
+}
+
+/// What does not change as long as a container is left alone.
+pub type Fingerprint = Vec<(String, String, u64)>;
+
+impl Device {
+    /// A device whose agent does not run yet.
+    pub fn new() -> Self {
+        let folder = tempfile::Builder::new().prefix("bargee-scripted-").tempdir().unwrap();
+        fs::create_dir(folder.path().join("engine")).unwrap();
+        let engine = ScriptedEngine::start(&folder.path().join("engine/engine.sock"));
+        Self { engine, folder, user: None, agent: None }
+    }
+
+    /// A device whose agent runs and has listed.
+    pub fn started() -> Self {
+        let mut device = Self::new();
+        device.start();
+        device
+    }
+
+    /// A device on which these workloads run.
+    pub fn running(names: &[&str]) -> Self {
+        let device = Self::started();
+        device.deploy(&services(names));
+        device.until_running(names);
+        device
+    }
+
+    /// A device whose agent will run as a user without rights; only as root.
+    pub fn unprivileged() -> Self {
+        assert!(geteuid().is_root(), "only root can give up its rights");
+        let mut device = Self::new();
+        let folder = device.folder.path();
+        let readable = fs::Permissions::from_mode(0o755);
+        fs::set_permissions(folder, readable.clone()).unwrap();
+        // Where the tests were built may be closed to others.
+        fs::copy(env!("CARGO_BIN_EXE_bargee"), folder.join("bargee")).unwrap();
+        for own in ["data", "run"] {
+            fs::create_dir(folder.join(own)).unwrap();
+            chown(&folder.join(own), Some(NOBODY.into()), Some(NOBODY.into())).unwrap();
+        }
+        File::create(device.log_file()).unwrap();
+        device.user = Some(NOBODY);
+        device
+    }
+
+    // --- places --------------------------------------------------------------------------------
+
+    /// A path in the folder of the device.
+    pub fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+
+    /// Where the agent keeps its state.
+    pub fn data(&self, name: &str) -> PathBuf {
+        self.path("data").join(name)
+    }
+
+    /// The agent's socket.
+    pub fn socket(&self) -> PathBuf {
+        self.path("run/api.sock")
+    }
+
+    fn log_file(&self) -> PathBuf {
+        self.path("log")
+    }
+
+    // --- the agent -----------------------------------------------------------------------------
+
+    fn command(&self) -> Command {
+        let mut command = match self.user {
+            None => Command::new(env!("CARGO_BIN_EXE_bargee")),
+            Some(user) => {
+                let mut command = Command::new(self.path("bargee"));
+                command.uid(user).gid(user);
+                command
+            }
+        };
+        command
+            .env("BARGEE_NODE", "device")
+            .env("BARGEE_ENGINE_URL", self.engine.url())
+            .env("BARGEE_DATA_DIR", self.path("data"))
+            .env("BARGEE_API_SOCKET", self.socket());
+        command
+    }
+
+    /// Starts the agent and waits until it answers.
+    pub fn launch(&mut self) {
+        assert!(self.agent.is_none(), "it runs already");
+        let log = OpenOptions::new().create(true).append(true).open(self.log_file()).unwrap();
+        let mut command = self.command();
+        command.arg("agent").stdin(Stdio::null()).stdout(Stdio::null()).stderr(log);
+        let mut agent = command.spawn().unwrap();
+        until("the agent to answer", || {
+            let ended = agent.try_wait().unwrap();
+            assert!(ended.is_none(), "the agent ended ({ended:?}): {}", self.log());
+            (self.socket().exists() && self.get("/health/live")?.0 == 200).then_some(())
+        });
+        self.agent = Some(agent);
+    }
+
+    /// Starts the agent and waits until it has listed.
+    pub fn start(&mut self) {
+        self.launch();
+        self.until_ready();
+    }
+
+    /// Starts the agent, which has to end by itself; what it said.
+    pub fn fail_to_start(&self) -> Output {
+        let output = self.command().arg("agent").stdin(Stdio::null()).output().unwrap();
+        Output::of(output)
+    }
+
+    /// Kills the agent.
+    pub fn kill9(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        agent.kill().unwrap();
+        agent.wait().unwrap();
+    }
+
+    /// Ends the agent as an init system does.
+    pub fn sigterm(&mut self) {
+        let mut agent = self.agent.take().unwrap();
+        kill(Pid::from_raw(agent.id().try_into().unwrap()), Signal::SIGTERM).unwrap();
+        let status = until("the agent to end", || agent.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
+    /// Resident memory of the agent in KiB: `VmHWM` is the most it ever was, `VmRSS` what it is.
+    pub fn memory_kib(&self, line: &str) -> u64 {
+        let pid = self.agent.as_ref().unwrap().id();
+        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let found = text.lines().find(|text| text.starts_with(line)).unwrap();
+        found.split_whitespace().nth(1).unwrap().parse().unwrap()
+    }
+
+    /// What it logged so far.
+    pub fn log(&self) -> String {
+        fs::read_to_string(self.log_file()).unwrap_or_default()
+    }
+
+    /// Lines of the log with `text` in them.
+    pub fn log_lines(&self, text: &str) -> Vec<String> {
+        self.log().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
+    }
+
+    /// Runs a command line to its end.
+    pub fn cli(&self, words: &[&str]) -> Output {
+        self.cli_with(words, b"")
+    }
+
+    /// The same with something to read from standard input.
+    pub fn cli_with(&self, words: &[&str], input: &[u8]) -> Output {
+        let mut command = self.command();
+        command.args(words).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stdin = child.stdin.take().unwrap();
+        thread::scope(|scope| {
+            // It may end without reading all of it.
+            scope.spawn(move || drop(stdin.write_all(input)));
+            Output::of(child.wait_with_output().unwrap())
+        })
+    }
+
+    // --- the API -------------------------------------------------------------------------------
+
+    /// One GET; `None`: nobody answered.
+    pub fn get(&self, path: &str) -> Option<(u16, String)> {
+        request(&self.socket(), "GET", path, b"")
+    }
+
+    /// One POST.
+    pub fn post(&self, path: &str, body: &[u8]) -> (u16, String) {
+        request(&self.socket(), "POST", path, body).unwrap()
+    }
+
+    /// Applies a manifest, whatever comes of it.
+    pub fn apply(&self, manifest: &str) -> (u16, String) {
+        self.post("/v1/deploy/microservices:apply", manifest.as_bytes())
+    }
+
+    /// Applies a manifest that has to be accepted.
+    pub fn deploy(&self, manifest: &str) {
+        let (status, body) = self.apply(manifest);
+        assert_eq!(status, 200, "{body}");
+    }
+
+    fn read<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
+        match self.get(path) {
+            Some((200, text)) => serde_json::from_str(&text).unwrap(),
+            other => panic!("GET {path}: {other:?}"),
+        }
+    }
+
+    pub fn workloads(&self) -> Vec<Workload> {
+        self.read::<List<Workload>>("/v1/ms").items
+    }
+
+    pub fn workload(&self, name: &str) -> Workload {
+        self.read(&format!("/v1/ms/{name}"))
+    }
+
+    pub fn status(&self) -> Status {
+        self.read("/v1/system/status")
+    }
+
+    /// The text of a condition in the status.
+    pub fn condition(&self, kind: &str) -> Option<String> {
+        let conditions = self.status().conditions;
+        conditions.into_iter().find(|one| one.kind == kind).map(|one| one.message)
+    }
+
+    /// Why `/health/ready` says no; `None`: it says yes.
+    pub fn not_ready(&self) -> Option<String> {
+        let (status, body) = self.get("/health/ready").unwrap();
+        let cause = serde_json::from_str::<Value>(&body).unwrap()["cause"].clone();
+        match status {
+            200 => None,
+            503 => Some(cause.as_str().unwrap().to_owned()),
+            other => panic!("/health/ready answered {other}"),
+        }
+    }
+
+    pub fn until_ready(&self) {
+        until("the agent to be ready", || self.not_ready().is_none().then_some(()));
+    }
+
+    /// Waits until a workload is in a state, as `Running(Ok)`.
+    pub fn until_state(&self, name: &str, state: &str) -> Workload {
+        let what = format!("{name} to be {state}");
+        until(what, || Some(self.workload(name)).filter(|one| one.state_words() == state))
+    }
+
+    pub fn until_running(&self, names: &[&str]) {
+        for name in names {
+            self.until_state(name, "Running(Ok)");
+        }
+    }
+
+    // --- the engine ----------------------------------------------------------------------------
+
+    /// The container of a workload.
+    pub fn container(&self, name: &str) -> Container {
+        self.engine.container(&format!("bargee-{name}-"))
+    }
+
+    /// Waits until a container was started once more than at `before`.
+    pub fn until_started_again(&self, name: &str, before: &Container) -> Container {
+        until(format!("{name} to be started again"), || {
+            let now = self.container(name);
+            (now.pid != 0 && now.started > before.started).then_some(now)
+        })
+    }
+
+    /// Name, id and start of every container.
+    pub fn fingerprint(&self) -> Fingerprint {
+        let made = self.engine.containers().into_iter();
+        made.map(|made| (made.name, made.id, made.started)).collect()
+    }
+}
+
+impl Drop for Device {
+    fn drop(&mut self) {
+        if thread::panicking() {
+            eprintln!("---- log ----\n{}", self.log());
+            let workloads = self.get("/v1/ms").unwrap_or_default().1;
+            eprintln!("---- workloads ----\n{workloads:.4000}");
+            eprintln!("---- status ----\n{}", self.get("/v1/system/status").unwrap_or_default().1);
+            for made in self.engine.containers().iter().take(20) {
+                eprintln!("{} {:.12} {} {}", made.name, made.id, made.status, made.started);
+            }
+        }
+        if self.agent.is_some() {
+            self.kill9();
+        }
+    }
+}
+
+impl Output {
+    fn of(output: std::process::Output) -> Self {
+        Self {
+            code: output.status.code().unwrap_or(-1),
+            out: String::from_utf8_lossy(&output.stdout).into_owned(),
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+}
+
+/// One request on a connection of its own.
+pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(u16, String)> {
+    let mut stream = UnixStream::connect(socket).ok()?;
+    stream.set_read_timeout(Some(DEADLINE)).unwrap();
+    let head = format!(
+        "{method} {path} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nContent-Length: {}\r\n\r\n",
+        body.len()
+    );
+    // A server may answer before it has read all, and close.
+    let _ = stream.write_all(&[head.as_bytes(), body].concat());
+    let mut answer = Vec::new();
+    let _ = stream.read_to_end(&mut answer);
+    let answer = String::from_utf8_lossy(&answer).into_owned();
+    let (head, body) = answer.split_once("\r\n\r\n")?;
+    Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
+}
+
+/// The manifest of a workload that runs until it is stopped, and starts again soon.
+pub fn service(name: &str) -> String {
+    workload(name, "serve", "restart: {delay: 1s}")
+}
+
+/// The manifests of several.
+pub fn services(names: &[&str]) -> String {
+    names.iter().map(|name| service(name)).collect()
+}
+
+/// A manifest with a command of one word and further fields of its spec.
+pub fn workload(name: &str, command: &str, more: &str) -> String {
+    let more = if more.is_empty() { String::new() } else { format!(", {more}") };
+    format!(
+        "---\napiVersion: bargee/v1\nkind: Workload\nmetadata: {{name: {name}}}\n\
+         spec: {{image: {IMAGE}, pull: never, command: [{command}]{more}}}\n"
+    )
+}
+
+/// Looks again and again until there is something, and fails with `what` when it does not come.
+pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
+    let begin = clock::boot_ms();
+    loop {
+        if let Some(found) = look() {
+            return found;
+        }
+        let waited = Duration::from_millis(clock::boot_ms() - begin);
+        assert!(waited < DEADLINE, "waited {} s for {what}", waited.as_secs());
+        pause(Duration::from_millis(20));
+    }
+}
+
+/// Lets time pass, where nothing must happen.
+pub fn pause(time: Duration) {
+    let begin = clock::boot_ms();
+    let passed = || Duration::from_millis(clock::boot_ms() - begin);
+    while passed() < time {
+        thread::park_timeout(time.saturating_sub(passed()));
+    }
+}
+
+/// Runs cases that mostly wait at the same time, and fails with the names of those that failed.
+pub fn side_by_side<T: Sync>(cases: &[(&str, T)], run: impl Fn(&T) + Sync) {
+    let failed: Vec<&str> = thread::scope(|scope| {
+        let run = &run;
+        let running: Vec<_> = cases
+            .iter()
+            .map(|(name, case)| {
+                let failed = move || catch_unwind(AssertUnwindSafe(|| run(case))).is_err();
+                (name, scope.spawn(failed))
+            })
+            .collect();
+        let ended = running.into_iter().map(|(name, thread)| (*name, thread.join().unwrap()));
+        ended.filter(|(_, failed)| *failed).map(|(name, _)| name).collect()
+    });
+    assert!(failed.is_empty(), "failed: {failed:?}");
+}

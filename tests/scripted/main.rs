@@ -1,0 +1,14 @@
+//! The program against an engine that does what a test says, and against hostile input.
+#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+
+mod away;
+mod disk;
+mod garbage;
+mod kit;
+mod manifests;
+mod many;
+mod odd;
+mod store;
+mod stream;
+#[path = "../support/mod.rs"]
+mod support;

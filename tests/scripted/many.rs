@@ -1,0 +1,74 @@
+//! A thousand workloads: what is asked of the engine does not grow with what does not change.
+
+use std::time::Duration;
+
+use crate::kit::{Device, pause, services, until};
+use crate::support::scripted_engine::Route;
+
+const MANY: usize = 1_000;
+
+#[test]
+fn a_thousand_workloads_are_made_found_again_and_removed() {
+    let names: Vec<String> = (0..MANY).map(|number| format!("w{number}")).collect();
+    let names: Vec<&str> = names.iter().map(String::as_str).collect();
+    let mut device = Device::started();
+    device.deploy(&services(&names));
+    until_all_run(&device);
+    assert_eq!(device.engine.count(Route::Create), MANY);
+    assert_eq!(device.engine.count(Route::Start), MANY);
+    assert_eq!(device.engine.count(Route::MakeNetwork), 1);
+    let before = device.fingerprint();
+    println!("resident memory with {MANY} workloads: {} KiB", device.memory_kib("VmRSS"));
+
+    restart(&mut device);
+    println!("after a restart: {} KiB", device.memory_kib("VmRSS"));
+    assert_eq!(device.fingerprint(), before);
+    one_exit(&device);
+    remove_all(&device, &names);
+}
+
+fn until_all_run(device: &Device) {
+    until("all to run", || {
+        let counts = device.status().counts;
+        (counts.get("Running") == Some(&MANY)).then_some(())
+    });
+}
+
+/// One list, nothing else.
+fn restart(device: &mut Device) {
+    // Rows of observations are written every 5 s.
+    device.sigterm();
+    device.engine.forget_requests();
+    device.start();
+    until_all_run(device);
+    pause(Duration::from_secs(1));
+    assert_eq!(device.engine.count(Route::List), 1);
+    assert_eq!(device.engine.count(Route::Inspect), 0, "{:?}", device.engine.heard());
+    assert_eq!(device.engine.count_changes(), 0, "{:?}", device.engine.heard());
+}
+
+/// One look judges the exit, one start follows, and one look reads the run that began.
+fn one_exit(device: &Device) {
+    let before = device.container("w500");
+    device.engine.forget_requests();
+    device.engine.exit(&before.name, 1);
+    device.until_started_again("w500", &before);
+    device.until_state("w500", "Running(Ok)");
+    pause(Duration::from_secs(1));
+    let heard: Vec<_> = device.engine.heard();
+    let of = |route| heard.iter().filter(|one| **one == (route, before.id.clone())).count();
+    assert_eq!((of(Route::Inspect), of(Route::Start)), (2, 1), "{heard:?}");
+    // A full compare may fall into this time.
+    let lists = device.engine.count(Route::List);
+    assert_eq!(heard.len(), 3 + lists, "{heard:?}");
+}
+
+fn remove_all(device: &Device, names: &[&str]) {
+    let words = [&["rm"], names].concat();
+    let removed = device.cli(&words);
+    assert_eq!(removed.code, 0, "{:.2000}", removed.err);
+    assert_eq!(device.workloads().len(), 0);
+    assert_eq!(device.engine.containers(), []);
+    assert_eq!(device.engine.networks(), [] as [String; 0]);
+    assert_eq!(device.engine.count(Route::Remove), MANY);
+}

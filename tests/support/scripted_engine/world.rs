@@ -1,0 +1,333 @@
+//! What the scripted engine keeps: containers, networks, images and the events they gave.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use serde_json::{Value, json};
+
+/// Pids begin above what the kernel gives out, so that no process of this machine is meant.
+const FIRST_PID: u32 = 5_000_000;
+
+/// A container. What decides its behaviour is the first word of its command: `refused` cannot be
+/// started, `stubborn` ends by SIGKILL alone.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Container {
+    /// 64 hex digits.
+    pub id: String,
+    /// Without the slash.
+    pub name: String,
+    /// Labels.
+    pub labels: BTreeMap<String, String>,
+    /// As it was asked for.
+    pub image: String,
+    /// Entrypoint left out.
+    pub command: Vec<String>,
+    /// `created`, `running`, `exited`, or any word that a test sets.
+    pub status: String,
+    /// Of the last exit.
+    pub exit_code: i64,
+    /// Of the last start that failed.
+    pub error: String,
+    /// 0: no process.
+    pub pid: u32,
+    /// Number of the start among all that happened; 0: never.
+    pub started: u64,
+    /// Number of the exit among all that happened; 0: never.
+    pub finished: u64,
+    network: String,
+}
+
+impl Container {
+    /// The value of a label; empty: it has none.
+    pub fn label(&self, name: &str) -> &str {
+        self.labels.get(name).map_or("", String::as_str)
+    }
+
+    fn is_live(&self) -> bool {
+        self.pid != 0
+    }
+
+    fn is_stubborn(&self) -> bool {
+        self.command.first().is_some_and(|word| word == "stubborn")
+    }
+
+    fn is_refused(&self) -> bool {
+        self.command.first().is_some_and(|word| word == "refused")
+    }
+
+    /// As a line of `GET /containers/json`.
+    pub fn listed(&self) -> Value {
+        json!({
+            "Id": self.id, "Names": [format!("/{}", self.name)], "Image": self.image,
+            "ImageID": IMAGE_ID, "Command": self.command.join(" "), "Created": 1_767_225_600,
+            "Ports": [], "Labels": self.labels, "State": self.status, "Status": "as it is",
+            "HostConfig": {"NetworkMode": self.network},
+            "NetworkSettings": {"Networks": {}}, "Mounts": []
+        })
+    }
+
+    /// As `GET /containers/{id}/json` has it.
+    pub fn inspected(&self) -> Value {
+        let running = self.is_live();
+        let address = if running { "10.239.0.2" } else { "" };
+        let mut networks = serde_json::Map::new();
+        networks.insert(self.network.clone(), json!({"Aliases": [], "IPAddress": address}));
+        json!({
+            "Id": self.id, "Created": time(1), "Name": format!("/{}", self.name),
+            "State": {
+                "Status": self.status, "Running": running, "Paused": false, "Restarting": false,
+                "OOMKilled": false, "Dead": false, "Pid": self.pid, "ExitCode": self.exit_code,
+                "Error": self.error, "StartedAt": time(self.started),
+                "FinishedAt": time(self.finished)
+            },
+            "Image": IMAGE_ID, "RestartCount": 0,
+            "HostConfig": {"NetworkMode": self.network, "RestartPolicy": {"Name": "no"}},
+            "Mounts": [],
+            "Config": {"Image": self.image, "Labels": self.labels, "Cmd": self.command},
+            "NetworkSettings": {"Ports": {}, "IPAddress": "", "Networks": networks}
+        })
+    }
+}
+
+const IMAGE_ID: &str = "sha256:379090d8723381fe44a9f91d385b89f7fe40283baaa7a2754d026d3277a483d6";
+
+/// Moments are numbered; each is a second of its own.
+fn time(number: u64) -> String {
+    if number == 0 {
+        return "0001-01-01T00:00:00Z".to_owned();
+    }
+    let (hours, minutes, seconds) = (number / 3_600, number / 60 % 60, number % 60);
+    format!("2026-01-{:02}T{:02}:{minutes:02}:{seconds:02}.5Z", 1 + hours / 24, hours % 24)
+}
+
+/// Why something was not done: status and words.
+pub type Refusal = (u16, String);
+
+/// The engine's memory.
+#[derive(Debug, Default)]
+pub struct World {
+    /// By id.
+    pub containers: BTreeMap<String, Container>,
+    /// Names of networks, with their labels.
+    pub networks: BTreeMap<String, Value>,
+    /// Images on the device.
+    pub images: BTreeSet<String>,
+    /// Images that a pull brings.
+    pub registry: BTreeSet<String>,
+    /// Every event so far with the container's labels, as streams send it.
+    pub events: Vec<(BTreeMap<String, String>, String)>,
+    /// Actions that do not show on any stream.
+    pub lost_actions: BTreeSet<String>,
+    moments: u64,
+    made: u32,
+}
+
+impl World {
+    fn moment(&mut self) -> u64 {
+        self.moments += 1;
+        self.moments
+    }
+
+    /// The id of a container that is named by its id or its name.
+    pub fn find(&self, id_or_name: &str) -> Option<&Container> {
+        let named = || self.containers.values().find(|made| made.name == id_or_name);
+        self.containers.get(id_or_name).or_else(named)
+    }
+
+    fn id(&self, id_or_name: &str) -> Result<String, Refusal> {
+        let found = self.find(id_or_name).map(|made| made.id.clone());
+        found.ok_or_else(|| (404, format!("No such container: {id_or_name}")))
+    }
+
+    fn tell(&mut self, id: &str, action: &str, more: &[(&str, &str)]) {
+        let Some(made) = self.containers.get(id) else { return };
+        if self.lost_actions.contains(action) {
+            return;
+        }
+        let labels = made.labels.clone();
+        let mut attributes = labels.clone();
+        attributes.insert("image".to_owned(), made.image.clone());
+        attributes.insert("name".to_owned(), made.name.clone());
+        attributes.extend(more.iter().map(|(name, value)| ((*name).into(), (*value).into())));
+        let line = json!({
+            "status": action, "id": id, "from": made.image, "Type": "container",
+            "Action": action, "Actor": {"ID": id, "Attributes": attributes},
+            "scope": "local", "time": 1_767_225_600 + self.moments, "timeNano": self.moments
+        });
+        self.events.push((labels, line.to_string()));
+    }
+
+    // --- what requests do ----------------------------------------------------------------------
+
+    /// Makes a container from the body of a create.
+    ///
+    /// # Errors
+    /// 409: the name is taken. 404: the image is missing. 400: no body of a create.
+    pub fn create(&mut self, name: &str, body: &Value) -> Result<String, Refusal> {
+        if let Some(holder) = self.containers.values().find(|made| made.name == name) {
+            let text = format!(
+                "Conflict. The container name \"/{name}\" is already in use by container \"{}\".",
+                holder.id
+            );
+            return Err((409, text));
+        }
+        let image = body["Image"].as_str().ok_or((400, "no image".to_owned()))?;
+        if !self.images.contains(image) {
+            return Err((404, format!("No such image: {image}")));
+        }
+        let labels = serde_json::from_value(body["Labels"].clone()).unwrap_or_default();
+        let command = serde_json::from_value(body["Cmd"].clone()).unwrap_or_default();
+        let network = body["HostConfig"]["NetworkMode"].as_str().unwrap_or("default");
+        Ok(self.add(name, image, labels, command, network))
+    }
+
+    /// Puts a container there.
+    pub fn add(
+        &mut self,
+        name: &str,
+        image: &str,
+        labels: BTreeMap<String, String>,
+        command: Vec<String>,
+        network: &str,
+    ) -> String {
+        self.made += 1;
+        // Ids that do not sort by age, as those of engines.
+        let id = format!("{:08x}{:056x}", self.made.wrapping_mul(2_654_435_761), self.made);
+        let made = Container {
+            id: id.clone(),
+            name: name.to_owned(),
+            labels,
+            image: image.to_owned(),
+            command,
+            status: "created".to_owned(),
+            exit_code: 0,
+            error: String::new(),
+            pid: 0,
+            started: 0,
+            finished: 0,
+            network: network.to_owned(),
+        };
+        self.containers.insert(id.clone(), made);
+        self.moment();
+        self.tell(&id, "create", &[]);
+        id
+    }
+
+    /// Starts a container; whether it did not run before.
+    ///
+    /// # Errors
+    /// 404: no such container, or its network is gone. 400: its command cannot be run.
+    pub fn start(&mut self, id_or_name: &str) -> Result<bool, Refusal> {
+        let id = self.id(id_or_name)?;
+        let now = self.moment();
+        let pid = FIRST_PID + u32::try_from(now).unwrap();
+        let networks = &self.networks;
+        let made = self.containers.get_mut(&id).expect("it was found just now");
+        if made.is_live() {
+            return Ok(false);
+        }
+        if made.network.starts_with("bargee-") && !networks.contains_key(&made.network) {
+            return Err((404, format!("network {} not found", made.network)));
+        }
+        if made.is_refused() {
+            made.exit_code = 127;
+            made.error = "executable file not found in $PATH".to_owned();
+            return Err((400, "exec: \"refused\": executable file not found in $PATH".to_owned()));
+        }
+        (made.pid, made.started, made.exit_code) = (pid, now, 0);
+        made.status = "running".to_owned();
+        self.tell(&id, "start", &[]);
+        Ok(true)
+    }
+
+    /// Sends a signal.
+    ///
+    /// # Errors
+    /// 404: no such container. 409: it does not run.
+    pub fn kill(&mut self, id_or_name: &str, signal: &str) -> Result<(), Refusal> {
+        let id = self.id(id_or_name)?;
+        let made = &self.containers[&id];
+        if !made.is_live() {
+            return Err((409, format!("Container {id} is not running")));
+        }
+        let deadly = matches!(signal, "SIGKILL" | "KILL" | "9");
+        let ends = deadly || !made.is_stubborn();
+        self.tell(&id, "kill", &[("signal", signal)]);
+        if ends {
+            self.exit(&id, if deadly { 137 } else { 143 });
+        }
+        Ok(())
+    }
+
+    /// Removes a container.
+    ///
+    /// # Errors
+    /// 404: no such container. 409: it runs, and there is no force.
+    pub fn remove(&mut self, id_or_name: &str, force: bool) -> Result<(), Refusal> {
+        let id = self.id(id_or_name)?;
+        if self.containers[&id].is_live() {
+            if !force {
+                return Err((409, "You cannot remove a running container".to_owned()));
+            }
+            self.tell(&id, "kill", &[("signal", "9")]);
+            self.exit(&id, 137);
+        }
+        self.tell(&id, "destroy", &[]);
+        self.containers.remove(&id);
+        Ok(())
+    }
+
+    /// Makes a network.
+    ///
+    /// # Errors
+    /// 409: there is one of that name.
+    pub fn create_network(&mut self, body: &Value) -> Result<(), Refusal> {
+        let name = body["Name"].as_str().ok_or((400, "no name".to_owned()))?;
+        if self.networks.contains_key(name) {
+            return Err((409, format!("network with name {name} already exists")));
+        }
+        self.networks.insert(name.to_owned(), body["Labels"].clone());
+        Ok(())
+    }
+
+    /// Removes a network.
+    ///
+    /// # Errors
+    /// 404: there is none. 403: a container that runs is on it.
+    pub fn remove_network(&mut self, name: &str) -> Result<(), Refusal> {
+        if self.containers.values().any(|made| made.network == name && made.is_live()) {
+            return Err((403, format!("error while removing network: {name} has endpoints")));
+        }
+        match self.networks.remove(name) {
+            Some(_) => Ok(()),
+            None => Err((404, format!("network {name} not found"))),
+        }
+    }
+
+    // --- what happens by itself ----------------------------------------------------------------
+
+    /// The process of a container ends.
+    pub fn exit(&mut self, id: &str, code: i64) {
+        let now = self.moment();
+        let Some(made) = self.containers.get_mut(id) else { return };
+        (made.pid, made.finished, made.exit_code) = (0, now, code);
+        made.status = "exited".to_owned();
+        self.tell(id, "die", &[("exitCode", &code.to_string())]);
+    }
+
+    /// The containers that pass the `filters` of a request.
+    pub fn passing(&self, filters: Option<&String>) -> Vec<&Container> {
+        self.containers.values().filter(|made| passes(&made.labels, filters)).collect()
+    }
+}
+
+/// Whether something with these labels passes `filters`, of which the labels count.
+pub fn passes(labels: &BTreeMap<String, String>, filters: Option<&String>) -> bool {
+    let filters = filters.and_then(|text| serde_json::from_str::<Value>(text).ok());
+    let Some(wanted) = filters.as_ref().and_then(|all| all["label"].as_array()) else {
+        return true;
+    };
+    wanted.iter().filter_map(Value::as_str).all(|wanted| match wanted.split_once('=') {
+        Some((name, value)) => labels.get(name).is_some_and(|found| found == value),
+        None => labels.contains_key(wanted),
+    })
+}
