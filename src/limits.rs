@@ -50,6 +50,14 @@ pub const STORE_MIRROR_BYTES: u64 = (WORKLOADS as u64) * (16 << 10);
 pub const DAMAGED_FILES_KEPT: usize = 5;
 /// Damaged rows kept, the newest ones.
 pub const DAMAGED_ROWS_KEPT: usize = 1_000;
+/// Size of the file that is given up when the disk is full, so that intents can still be written.
+pub const STORE_RESERVE_BYTES: u64 = 1 << 20;
+/// After the reserve was given up, it is tried at most this often to make it anew.
+pub const STORE_RESERVE_LOOK_MS: u64 = 60_000;
+/// Numbers of journal entries that `workloads.json` is ahead of those in use when it is written.
+pub const SEQ_BLOCK: u64 = 1_000;
+/// How much of an entry that cannot be read is shown; the store keeps all of it.
+pub const ENTRY_TEXT_BYTES: usize = 4 << 10;
 
 // --- asks, tasks and streams -------------------------------------------------------------------
 
@@ -206,6 +214,8 @@ const _: () =
 const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 // YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
+// A log that is copied in time fits into the space that the reserve gives up: 24 bytes a page.
+const _: () = assert!(STORE_CHECKPOINT_PAGES as u64 * (4_096 + 24) < STORE_RESERVE_BYTES);
 const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);

@@ -99,10 +99,11 @@ pub fn run(config: &Settled) -> Result<(), AgentError> {
     prepare_data_dir(data_dir)?;
     let _lock = LockFile::take(&data_dir.join("lock"), "bargee agent")
         .map_err(|error| AgentError::DataDir(error.to_string()))?;
-    let opened = open_store(data_dir)?;
+    let token = format!("{:016x}", random::number()?);
+    let opened = open_store(config, token.clone())?;
     let socket = &config.api_socket.value;
     let listener = listen(socket)?;
-    let outcome = run_rooms(config, engine, opened, listener, &signals);
+    let outcome = run_rooms(config, engine, (opened, token), listener, &signals);
     let _ = fs::remove_file(socket);
     outcome
 }
@@ -117,7 +118,7 @@ fn make_engine(config: &Settled) -> Result<Arc<Engine>, AgentError> {
     }
 }
 
-fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
+fn open_store(config: &Settled, token: String) -> Result<Opened, AgentError> {
     // Asked for before the store is opened, so that it cannot fail in the middle.
     let mut seed = [0; 32];
     random::fill(&mut seed)?;
@@ -126,13 +127,21 @@ fn open_store(data_dir: &Path) -> Result<Opened, AgentError> {
             *byte = *random;
         }
     };
-    Ok(store::open(data_dir, clock::wall_ms(), &manifest::parse_stored, &mut fill)?)
+    let settings = store::Settings {
+        directory: &config.data_dir.value,
+        address: &config.node.value,
+        token,
+        wall_ms: clock::wall_ms(),
+        parse: &manifest::parse_stored,
+        random: &mut fill,
+    };
+    Ok(store::open(settings)?)
 }
 
 fn run_rooms(
     config: &Settled,
     engine: Arc<Engine>,
-    mut opened: Opened,
+    (mut opened, token): (Opened, String),
     listener: UnixListener,
     signals: &Receiver<i32>,
 ) -> Result<(), AgentError> {
@@ -147,7 +156,7 @@ fn run_rooms(
         node: config.node.value.clone(),
         store_id: opened.store_id.to_string(),
         version: env!("CARGO_PKG_VERSION"),
-        token: format!("{:016x}", random::number()?),
+        token,
     };
     let rooms =
         Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };

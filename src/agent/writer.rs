@@ -10,7 +10,7 @@ use super::inbox::Mail;
 use super::worker::guarded;
 use crate::domain::effect::Commit;
 use crate::domain::event::Event;
-use crate::os::thread;
+use crate::os::{clock, thread};
 use crate::store::Store;
 
 /// Starts the writer. It ends, and closes the store, when the channel of its batches closes.
@@ -42,7 +42,7 @@ pub fn start(
 /// One result for each commit, also when the code that writes them panics: the monitor gives out no
 /// further batch before it has them all.
 fn commit(store: &mut Store, batch: &[Commit]) -> Vec<Result<(), String>> {
-    let written = guarded("write the store", || Ok(store.commit(batch)));
+    let written = guarded("write the store", || Ok(store.commit(batch, clock::boot_ms())));
     match written {
         Ok(results) => results.into_iter().map(|r| r.map_err(|e| e.to_string())).collect(),
         Err(fault) => batch.iter().map(|_| Err(fault.message.clone())).collect(),

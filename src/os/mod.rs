@@ -21,6 +21,8 @@ pub(crate) mod scripted;
 
 pub mod signal;
 
+pub mod space;
+
 pub mod thread;
 
 pub mod unix_http;

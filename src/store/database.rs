@@ -4,9 +4,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Statement, params};
+use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Statement, ffi, params};
 
 use crate::domain::effect::Write;
+use crate::domain::intent::Seq;
 use crate::domain::names::Uid;
 use crate::domain::record::Record;
 use crate::limits::{
@@ -14,6 +15,8 @@ use crate::limits::{
 };
 
 use super::checksum::Checksum;
+use super::error::EntryProblem;
+use super::journal::Journal;
 use super::rows::{self, Encoded};
 
 /// A value of the table `meta`.
@@ -28,6 +31,8 @@ pub enum Meta {
     Revision,
     /// The schema version, as in the header.
     Schema,
+    /// The highest number that a journal entry ever had.
+    LastSeq,
 }
 
 impl Meta {
@@ -37,14 +42,14 @@ impl Meta {
             Self::Whole => "whole",
             Self::Revision => "revision",
             Self::Schema => "schema",
+            Self::LastSeq => "lastSeq",
         }
     }
 }
 
-/// Opens the file, which is made if it is missing.
+/// Opens the file. One that is missing is an error: a blank database would hide that it is gone.
 pub fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
-        | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_EXRESCODE;
     let connection = Connection::open_with_flags(file, flags)?;
@@ -61,6 +66,14 @@ pub fn connect(file: &Path) -> rusqlite::Result<Connection> {
     let pages = STORE_CHECKPOINT_PAGES;
     connection.pragma_update_and_check(None, "wal_autocheckpoint", pages, |_| Ok(()))?;
     Ok(connection)
+}
+
+/// Copies the log into the database, durably, and cuts it.
+pub fn checkpoint(connection: &Connection) -> rusqlite::Result<()> {
+    connection.query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |row| match row.get(0)? {
+        0 => Ok(()),
+        _ => Err(rusqlite::Error::SqliteFailure(ffi::Error::new(ffi::SQLITE_BUSY), None)),
+    })
 }
 
 /// A number of the file's header.
@@ -142,7 +155,8 @@ fn raw(row: &Row<'_>) -> rusqlite::Result<RawRow> {
     })
 }
 
-fn lossy(value: ValueRef<'_>) -> String {
+/// Any value as text.
+pub fn lossy(value: ValueRef<'_>) -> String {
     match value {
         ValueRef::Text(bytes) | ValueRef::Blob(bytes) => String::from_utf8_lossy(bytes).into(),
         ValueRef::Null => String::new(),
@@ -187,6 +201,8 @@ pub enum WriteError {
     Exists(Uid),
     /// The record cannot be written as a row.
     Row(Uid, String),
+    /// The entry of the journal is not as the change needs it.
+    Entry(Seq, EntryProblem),
 }
 
 impl From<rusqlite::Error> for WriteError {
@@ -200,14 +216,15 @@ impl From<rusqlite::Error> for WriteError {
 #[derive(Debug)]
 pub struct Writer<'c> {
     connection: &'c Connection,
+    journal: &'c Journal,
     insert: Option<Statement<'c>>,
     update: Option<Statement<'c>>,
 }
 
 impl<'c> Writer<'c> {
     /// Writes through `connection`, whose transaction the caller holds.
-    pub fn new(connection: &'c Connection) -> Self {
-        Self { connection, insert: None, update: None }
+    pub fn new(connection: &'c Connection, journal: &'c Journal) -> Self {
+        Self { connection, journal, insert: None, update: None }
     }
 
     /// Carries out one change.
@@ -217,7 +234,10 @@ impl<'c> Writer<'c> {
             Write::Update(record) => self.update(record),
             Write::Delete(uid) => self.delete(uid),
             Write::MarkWhole => Ok(put_meta(self.connection, Meta::Whole, "1")?),
-            Write::Intend(_) | Write::Claim(_) | Write::Settle(_) | Write::DropEntry(_) => Ok(()),
+            Write::Intend(entry) => self.journal.intend(self.connection, entry),
+            Write::Claim(entry) => self.journal.claim(self.connection, entry),
+            Write::Settle(seq) => self.journal.settle(self.connection, *seq),
+            Write::DropEntry(seq) => self.journal.drop_entry(self.connection, *seq),
         }
     }
 

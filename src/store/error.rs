@@ -4,8 +4,9 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use rusqlite::ErrorCode;
-use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_SHORT_READ};
+use rusqlite::ffi::{SQLITE_IOERR_CORRUPTFS, SQLITE_IOERR_SHMSIZE, SQLITE_IOERR_SHORT_READ};
 
+use crate::domain::intent::Seq;
 use crate::domain::names::Uid;
 
 /// A failed open or commit. Damage is not among them: it is repaired.
@@ -56,9 +57,58 @@ pub enum StoreError {
         /// Why.
         message: String,
     },
+    /// An entry of the journal is not as the commit needs it; nothing of the commit was written.
+    #[error("journal entry {} {problem}", seq.0)]
+    Entry {
+        /// Its number.
+        seq: Seq,
+        /// What is wrong.
+        problem: EntryProblem,
+    },
+    /// The disk failed while the commit became durable, and whether it did cannot be read. Its
+    /// entries of the journal must be taken as still there, those it writes and those it settles.
+    #[error("it is not known whether a change is in {}: {cause}", file.display())]
+    Unknown {
+        /// The database.
+        file: PathBuf,
+        /// What failed, and why it could not be read back.
+        cause: String,
+    },
+}
+
+/// What is wrong with an entry of the journal.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, thiserror::Error)]
+pub enum EntryProblem {
+    /// Its number was used before.
+    #[error("is already there")]
+    Exists,
+    /// It is not there.
+    #[error("is gone")]
+    Gone,
+    /// It does not carry the token of this process.
+    #[error("belongs to another process")]
+    Foreign,
+    /// It cannot be read, and so is never rewritten.
+    #[error("cannot be read and is kept as it is")]
+    Unreadable,
 }
 
 impl StoreError {
+    /// Whether the disk has no space left.
+    pub fn is_full(&self) -> bool {
+        match self {
+            Self::Sqlite { source, .. } => source.sqlite_error().is_some_and(|cause| {
+                // The second is about the index of the log, which must be made to open the file.
+                cause.code == ErrorCode::DiskFull || cause.extended_code == SQLITE_IOERR_SHMSIZE
+            }),
+            Self::File { source, .. } => {
+                use io::ErrorKind::{QuotaExceeded, StorageFull};
+                matches!(source.kind(), StorageFull | QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+
     /// SQLite's `source` from `call` on `file`.
     pub(super) fn sqlite(call: &'static str, file: &Path, source: rusqlite::Error) -> Self {
         Self::Sqlite { call, file: file.to_owned(), source }

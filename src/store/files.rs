@@ -27,6 +27,8 @@ pub struct Files {
     pub id: PathBuf,
     /// The declarations.
     pub mirror: PathBuf,
+    /// Space that is given up when the disk is full.
+    pub reserve: PathBuf,
 }
 
 impl Files {
@@ -40,8 +42,9 @@ impl Files {
             database: directory.join("bargee.db"),
             id: directory.join("store-id"),
             mirror: directory.join("workloads.json"),
+            reserve: directory.join("reserve"),
         };
-        for file in [&files.id, &files.mirror] {
+        for file in [&files.id, &files.mirror, &files.reserve] {
             atomic_file::clean(file)
                 .map_err(|source| StoreError::file("remove the leftover of", file, source))?;
         }

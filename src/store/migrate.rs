@@ -27,6 +27,18 @@ const STEPS: &[&str] = &[
          reason TEXT NOT NULL,
          found_at_ms INTEGER NOT NULL
      );",
+    // Keys are text whose order is the order of the numbers. One tree, so that an entry that comes
+    // or goes changes one page.
+    "CREATE TABLE journal (
+         key TEXT NOT NULL PRIMARY KEY,
+         type TEXT NOT NULL,
+         token TEXT NOT NULL,
+         at_ms INTEGER NOT NULL,
+         tries INTEGER NOT NULL,
+         error TEXT NOT NULL,
+         body TEXT NOT NULL,
+         sum TEXT NOT NULL
+     ) WITHOUT ROWID;",
 ];
 
 /// The newest schema version known here.

@@ -13,7 +13,7 @@ use serde_json::value::RawValue;
 use crate::domain::effect::{Commit, Write};
 use crate::domain::names::{Source, Uid};
 use crate::domain::record::{Desired, Record};
-use crate::limits::STORE_MIRROR_BYTES;
+use crate::limits::{SEQ_BLOCK, STORE_MIRROR_BYTES};
 use crate::os::atomic_file;
 
 use super::Parse;
@@ -33,6 +33,9 @@ pub struct Mirror {
     pub id: RandomId,
     /// Counts changes of the declarations.
     pub revision: u64,
+    /// Numbers of journal entries up to this one may be in use. It is ahead of those that are, so
+    /// that the file need not follow each entry.
+    pub last_seq: u64,
     /// The declarations.
     pub entries: BTreeMap<Uid, Entry>,
 }
@@ -79,7 +82,20 @@ impl Mirror {
     /// What `records` declare.
     pub fn of(id: RandomId, revision: u64, records: &[Record]) -> Self {
         let entries = records.iter().map(|r| (r.uid.clone(), Entry::of(r))).collect();
-        Self { id, revision, entries }
+        Self { id, revision, last_seq: 0, entries }
+    }
+
+    /// Whether the file should be written again before `last_seq` is used. That is due early, so
+    /// that a few failures do no harm.
+    pub fn runs_out_of_numbers(&self, last_seq: u64) -> bool {
+        self.last_seq < last_seq.saturating_add(SEQ_BLOCK / 2)
+    }
+
+    /// Makes room for numbers after `last_seq`.
+    fn reserve_numbers(&mut self, last_seq: u64) {
+        if self.runs_out_of_numbers(last_seq) {
+            self.last_seq = last_seq.saturating_add(SEQ_BLOCK);
+        }
     }
 
     /// Whether `commit` changes what was declared and so must reach the file.
@@ -129,19 +145,23 @@ impl Mirror {
         self.entries.get(&record.uid).filter(|old| old.generation <= record.generation)
     }
 
-    /// Replaces the file.
+    /// Replaces the file; numbers up to `last_seq` and some more are marked as used.
     ///
     /// # Errors
     /// The old file is still there.
-    pub fn write(&self, file: &Path) -> io::Result<()> {
+    pub fn write(&mut self, file: &Path, last_seq: u64) -> io::Result<()> {
+        let before = self.last_seq;
+        self.reserve_numbers(last_seq);
         atomic_file::replace(file, 0o600, &mut |out| self.write_to(out))
+            .inspect_err(|_| self.last_seq = before)
     }
 
     /// One line for each workload, and a checksum at the end, so that half a file is noticed.
     fn write_to(&self, out: &mut dyn io::Write) -> io::Result<()> {
         let mut out = Summed { out, sum: Checksum::default() };
-        let (store, revision) = (self.id.as_str(), self.revision);
-        write!(out, "{{\"store\":\"{store}\",\"revision\":{revision},\"workloads\":[")?;
+        let (store, revision, last_seq) = (self.id.as_str(), self.revision, self.last_seq);
+        write!(out, "{{\"store\":\"{store}\",\"revision\":{revision},")?;
+        write!(out, "\"lastSeq\":{last_seq},\"workloads\":[")?;
         for (number, (uid, entry)) in self.entries.iter().enumerate() {
             out.write_all(if number == 0 { b"\n" } else { b",\n" })?;
             serde_json::to_writer(&mut out, &Line::of(uid, entry)?)?;
@@ -164,7 +184,7 @@ impl Mirror {
         let id = RandomId::parse(file.store).ok_or("names no store")?;
         let entries = file.workloads.iter().map(Line::entry).collect::<Result<_, String>>();
         let entries = entries.map_err(|error| format!("has a workload that is wrong: {error}"))?;
-        Ok(Self { id, revision: file.revision, entries })
+        Ok(Self { id, revision: file.revision, last_seq: file.last_seq, entries })
     }
 }
 
@@ -228,9 +248,13 @@ impl io::Write for Summed<'_> {
 }
 
 #[derive(Deserialize)]
+#[serde(rename_all = "camelCase")]
 struct Whole<'a> {
     store: &'a str,
     revision: u64,
+    /// Missing in files of a bargee without a journal.
+    #[serde(default)]
+    last_seq: u64,
     #[serde(borrow)]
     workloads: Vec<Line<'a>>,
 }

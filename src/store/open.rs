@@ -1,35 +1,42 @@
 //! Opening: look, set aside what is damaged, put right what does not agree, and write nothing
 //! where nothing is wrong.
 
-use std::path::Path;
-
 use rusqlite::{Connection, TransactionBehavior};
 
+use crate::domain::intent::{Entry, Seq};
 use crate::domain::record::Record;
 
 use super::database::{self, Damaged, Meta, WriteError, Writer, put_meta};
 use super::error::{StoreError, is_damage};
 use super::files::{Beside, Files, FoundId};
 use super::identity::RandomId;
+use super::journal::Journal;
 use super::mirror::{Found, Mirror};
 use super::recover::{self, Plan, Rows, Verdict};
-use super::{Opened, Parse, Store, failed, migrate};
+use super::reserve::Reserve;
+use super::{Opened, Parse, Settings, Store, failed, migrate};
 
 /// Names in one notice; the rest is counted.
 const NAMES: usize = 8;
 
 /// See [`super::open`].
-pub fn open(
-    directory: &Path,
-    wall_ms: u64,
-    parse: Parse<'_>,
-    random: &mut dyn FnMut(&mut [u8]),
-) -> Result<Opened, StoreError> {
+pub fn open(settings: Settings<'_>) -> Result<Opened, StoreError> {
+    let Settings { directory, address, token, wall_ms, parse, random } = settings;
     let files = Files::new(directory)?;
     let beside = Beside::read(&files)?;
     let fresh = RandomId::draw(random);
-    let mut opening = Opening { files, beside, wall_ms, parse, fresh, notices: Vec::new() };
-    let (connection, loaded) = opening.database()?;
+    let mut opening = Opening {
+        unclean: files.has_log()?,
+        reserve: Reserve::look(&files.reserve),
+        journal: Journal::new(address, token),
+        files,
+        beside,
+        wall_ms,
+        parse,
+        fresh,
+        notices: Vec::new(),
+    };
+    let (connection, loaded) = opening.database_at_last()?;
     opening.finish(connection, loaded)
 }
 
@@ -40,6 +47,10 @@ struct Opening<'a> {
     parse: Parse<'a>,
     /// The id of a store that has none yet.
     fresh: RandomId,
+    journal: Journal,
+    reserve: Reserve,
+    /// A log stands beside the database, since the agent did not end by itself.
+    unclean: bool,
     notices: Vec<String>,
 }
 
@@ -49,6 +60,9 @@ struct Loaded {
     whole: bool,
     revision: u64,
     records: Vec<Record>,
+    entries: Vec<Entry>,
+    /// The highest number that an entry may ever have had.
+    last_seq: u64,
     /// What became of text that is not used, a sentence each.
     notices: Vec<String>,
     /// What was taken from `workloads.json`; of a database built anew that is everything.
@@ -56,6 +70,17 @@ struct Loaded {
 }
 
 impl Opening<'_> {
+    /// Opens the database, with the space of the reserve if there is no other.
+    fn database_at_last(&mut self) -> Result<(Connection, Loaded), StoreError> {
+        match self.database() {
+            Err(error) if error.is_full() && self.reserve.give_up() => {
+                self.notices.push(self.reserve.farewell());
+                self.database()
+            }
+            other => other,
+        }
+    }
+
     fn database(&mut self) -> Result<(Connection, Loaded), StoreError> {
         let reason = match recover::examine(&self.files, &self.beside)? {
             Verdict::New => return self.make(),
@@ -129,9 +154,33 @@ impl Opening<'_> {
             whole = false;
             put_meta(connection, Meta::Whole, "0")?;
         }
-        carry_out(&plan, connection, self.wall_ms)?;
-        let (notices, taken) = (unused(&plan), taken(&plan));
-        Ok(Loaded { id, whole, revision, records: plan.records, notices, taken })
+        carry_out(&plan, connection, &self.journal, self.wall_ms)?;
+        let behind = mirror.filter(|mirror| known.is_none_or(|seen| seen < mirror.revision));
+        let (entries, last_seq, told) = self.entries(connection, mirror, behind.is_some())?;
+        let (mut notices, taken) = (unused(&plan), taken(&plan));
+        notices.extend(told);
+        let records = plan.records;
+        Ok(Loaded { id, whole, revision, records, entries, last_seq, notices, taken })
+    }
+
+    /// The journal, the highest number that must not be used again, and what to tell. Where the
+    /// database may have lost commits, numbers go on after those that `workloads.json` set aside.
+    fn entries(
+        &self,
+        connection: &Connection,
+        mirror: Option<&Mirror>,
+        behind: bool,
+    ) -> Result<(Vec<Entry>, u64, Vec<String>), WriteError> {
+        let found = self.journal.read(connection)?;
+        let noted = database::meta(connection, Meta::LastSeq)?.and_then(|text| text.parse().ok());
+        let doubt = behind || self.unclean || noted.is_none();
+        let set_aside = mirror.filter(|_| doubt).map_or(0, |mirror| mirror.last_seq);
+        let last_seq = noted.unwrap_or(0).max(set_aside).max(found.last_seq());
+        if noted.is_none() {
+            put_meta(connection, Meta::LastSeq, &last_seq.to_string())?;
+        }
+        let notices = found.notices();
+        Ok((found.entries, last_seq, notices))
     }
 
     /// The id in the database; one that lost it goes on with the one beside it.
@@ -154,25 +203,44 @@ impl Opening<'_> {
 
     /// Brings the files beside the database to what it says, if they do not say it already.
     fn finish(mut self, connection: Connection, loaded: Loaded) -> Result<Opened, StoreError> {
-        let Loaded { id, whole, revision, records, notices, .. } = loaded;
+        let Loaded { id, whole, revision, records, entries, last_seq, notices, .. } = loaded;
         self.notices.extend(notices);
         self.check_id(&id);
-        let mirror = Mirror::of(id.clone(), revision, &records);
+        let mut mirror = Mirror::of(id.clone(), revision, &records);
+        mirror.last_seq = self.mirror_of(&id).map_or(0, |found| found.last_seq);
         let is_due = self.check_mirror(&mirror);
-        let Self { files, notices, .. } = self;
+        self.check_reserve();
+        let Self { files, notices, journal, reserve, .. } = self;
         let mut store = Store {
-            connection,
+            connection: Some(connection),
             files,
+            journal,
+            last_seq,
+            reserve,
             mirror,
             is_mirror_due: is_due,
             is_mirror_failing: false,
             notices,
         };
         if is_due {
-            store.write_mirror();
+            store.write_mirror(last_seq);
         }
+        let (store_id, next_seq) = (id.store_id(), Seq(last_seq.saturating_add(1)));
         let notices = store.take_notices();
-        Ok(Opened { store, records, store_id: id.store_id(), whole, notices })
+        Ok(Opened { store, records, store_id, whole, entries, next_seq, notices })
+    }
+
+    /// Makes the reserve if it is missing. The store works without.
+    fn check_reserve(&mut self) {
+        if !self.reserve.is_missing() {
+            return;
+        }
+        if let Err(error) = self.reserve.make() {
+            self.notices.push(format!(
+                "cannot make {}, space that is kept for when the disk is full: {error}",
+                self.reserve.file().display()
+            ));
+        }
     }
 
     fn check_id(&mut self, id: &RandomId) {
@@ -221,11 +289,16 @@ impl Opening<'_> {
     }
 }
 
-fn carry_out(plan: &Plan, connection: &Connection, wall_ms: u64) -> Result<(), WriteError> {
+fn carry_out(
+    plan: &Plan,
+    connection: &Connection,
+    journal: &Journal,
+    wall_ms: u64,
+) -> Result<(), WriteError> {
     for damaged in &plan.park {
         database::park(connection, damaged, wall_ms)?;
     }
-    let mut writer = Writer::new(connection);
+    let mut writer = Writer::new(connection, journal);
     for uid in &plan.delete {
         writer.delete(uid)?;
     }

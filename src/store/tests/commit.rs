@@ -77,26 +77,18 @@ proptest! {
     }
 }
 
-/// Frames in the log, and how many of them end a transaction.
-fn frames(home: &Home) -> (usize, usize) {
-    let log = fs::read(home.file("bargee.db-wal")).unwrap_or_default();
-    let frames: Vec<_> = log.get(32..).unwrap_or_default().chunks(24 + 4096).collect();
-    let commits = frames.iter().filter(|frame| frame[4..8] != [0; 4]).count();
-    (frames.len(), commits)
-}
-
 #[test]
 fn a_group_is_one_transaction_and_no_change_is_none() {
     let home = filled(&[]);
     let mut opened = home.open();
     let group: Vec<_> = (1..=20).map(|n| commit(n % 2 == 0, vec![insert(&bare(n))])).collect();
     let before = frames(&home).1;
-    assert!(opened.store.commit(&group).iter().all(Result::is_ok));
+    assert!(opened.store.commit(&group, 0).iter().all(Result::is_ok));
     let after = frames(&home);
     assert_eq!(after.1, before + 1);
     let same: Vec<_> = (1..=20).map(|n| commit(true, vec![update(&bare(n))])).collect();
-    assert!(opened.store.commit(&same).iter().all(Result::is_ok));
-    assert!(opened.store.commit(&[]).is_empty());
+    assert!(opened.store.commit(&same, 0).iter().all(Result::is_ok));
+    assert!(opened.store.commit(&[], 0).is_empty());
     assert_eq!(frames(&home), after);
 }
 
@@ -104,11 +96,14 @@ fn a_group_is_one_transaction_and_no_change_is_none() {
 fn a_bad_commit_takes_no_other_along_and_leaves_nothing_behind() {
     let home = filled(&[bare(1)]);
     let mut opened = home.open();
-    let results = opened.store.commit(&[
-        commit(true, vec![insert(&bare(2))]),
-        commit(true, vec![insert(&bare(3)), insert(&bare(1))]),
-        commit(true, vec![insert(&bare(4))]),
-    ]);
+    let results = opened.store.commit(
+        &[
+            commit(true, vec![insert(&bare(2))]),
+            commit(true, vec![insert(&bare(3)), insert(&bare(1))]),
+            commit(true, vec![insert(&bare(4))]),
+        ],
+        0,
+    );
     assert!(results[0].is_ok() && results[2].is_ok());
     let error = results[1].as_ref().unwrap_err();
     assert!(matches!(error, StoreError::Exists(uid) if *uid == bare(1).uid), "{error}");
@@ -123,7 +118,7 @@ fn a_record_that_cannot_be_a_row_is_an_error_of_its_own() {
     let home = filled(&[]);
     let mut opened = home.open();
     let huge = Record { generation: u64::MAX, ..bare(1) };
-    let results = opened.store.commit(&[commit(true, vec![insert(&huge)])]);
+    let results = opened.store.commit(&[commit(true, vec![insert(&huge)])], 0);
     assert!(matches!(&results[0], Err(StoreError::Row { .. })), "{results:?}");
 }
 
@@ -245,7 +240,7 @@ fn opening_a_good_store_writes_nothing() {
         home.names().into_iter().map(stat).collect()
     };
     let before = state();
-    assert_eq!(home.names(), ["bargee.db", "store-id", "workloads.json"]);
+    assert_eq!(home.names(), ["bargee.db", "reserve", "store-id", "workloads.json"]);
     let opened = home.open();
     assert_eq!(frames(&home), (0, 0));
     drop(opened);
@@ -256,21 +251,17 @@ fn opening_a_good_store_writes_nothing() {
 fn a_full_disk_is_an_error_and_changes_nothing() {
     let home = filled(&[bare(1)]);
     let mut opened = home.open();
-    let limit = |store: &Store, pages: i64| {
-        let sql = format!("PRAGMA max_page_count = {pages}");
-        store.connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap()
-    };
     // SQLite never goes below what is in use, so that this leaves no page free.
-    limit(&opened.store, 1);
+    limit_pages(&opened.store, 1);
     let text = "x".repeat(20_000);
     let large = Record { last_error: text, ..bare(2) };
     let group = [commit(true, vec![insert(&large)]), commit(false, vec![insert(&large)])];
     let before = fs::read(home.file("workloads.json")).unwrap();
-    for result in opened.store.commit(&group) {
+    for result in opened.store.commit(&group, 0) {
         assert!(matches!(result, Err(StoreError::Sqlite { .. })), "{result:?}");
     }
     assert_eq!(fs::read(home.file("workloads.json")).unwrap(), before);
-    limit(&opened.store, 10_000);
+    limit_pages(&opened.store, 10_000);
     must(&mut opened.store, true, vec![insert(&large)]);
     drop(opened);
     let opened = home.open();

@@ -150,7 +150,7 @@ fn a_manifest_that_is_not_accepted_any_more_is_kept_and_told() {
         true => Err("image: not today".to_owned()),
         false => parse(text),
     };
-    let opened = crate::store::open(&home.dir(), WALL_MS, &strict, &mut |b| b.fill(1)).unwrap();
+    let opened = open_with(&home.dir(), ADDRESS, TOKEN, &strict).unwrap();
     assert_eq!(opened.records.len(), 4);
     let told = opened.notices.iter().any(|n| n.contains("not today") && n.contains("damaged_rows"));
     assert!(told, "{:?}", opened.notices);
@@ -177,7 +177,7 @@ fn a_directory_that_cannot_be_written_is_an_error_and_no_damage() {
     let error = outcome.unwrap_err();
     assert!(matches!(error, StoreError::Sqlite { .. }), "{error}");
     fs::set_permissions(home.dir(), fs::Permissions::from_mode(0o700)).unwrap();
-    assert_eq!(home.names(), ["bargee.db", "store-id", "workloads.json"]);
+    assert_eq!(home.names(), ["bargee.db", "reserve", "store-id", "workloads.json"]);
     assert_eq!(home.open().records, records());
 }
 

@@ -8,6 +8,7 @@ use super::*;
 
 /// The files of a store, as they were when it was whole.
 struct Template {
+    home: Home,
     files: Vec<(String, Vec<u8>)>,
     records: Vec<Record>,
 }
@@ -17,7 +18,7 @@ impl Template {
     fn closed() -> Self {
         let records: Vec<_> = (1..=50).map(full).collect();
         let home = filled(&records);
-        Self { files: Self::copy(&home), records }
+        Self { files: Self::copy(&home), home, records }
     }
 
     /// A store whose last commits are still in the log, as after a kill.
@@ -29,11 +30,11 @@ impl Template {
             must(&mut opened.store, true, vec![insert(&full(number))]);
             records.push(full(number));
         }
-        Self { files: Self::copy(&home), records }
+        Self { files: Self::copy(&home), home, records }
     }
 
     fn copy(home: &Home) -> Vec<(String, Vec<u8>)> {
-        let wanted = |name: &String| !name.ends_with("-shm");
+        let wanted = |name: &String| !name.ends_with("-shm") && name != "reserve";
         let read = |name: String| (name.clone(), fs::read(home.file(&name)).unwrap());
         home.names().into_iter().filter(wanted).map(read).collect()
     }
@@ -52,6 +53,8 @@ impl Template {
             }
             put(&dir.join(name), &bytes);
         }
+        // Nobody looks into it, so that one is enough for all.
+        fs::hard_link(self.home.file("reserve"), dir.join("reserve")).unwrap();
         open_at(dir).unwrap()
     }
 

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::error::StoreError;
 use super::mirror::Entry;
-use super::{Opened, Store};
+use super::{Opened, Settings, Store};
 use crate::domain::declared::{Declared, Spec};
 use crate::domain::effect::{Commit, CommitId, Write};
+use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
     BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
@@ -24,10 +25,24 @@ mod damage;
 
 mod disagree;
 
+pub(super) mod fault;
+
 mod flips;
+
+mod full;
+
+mod journal;
+
+mod readback;
+
+mod unreadable;
 
 /// A wall clock for the names of files.
 const WALL_MS: u64 = 1_709_251_200_000;
+/// The node's name.
+const ADDRESS: &str = "node-1";
+/// The token of most processes.
+const TOKEN: &str = "0123456789abcdef";
 
 /// A directory for a store.
 struct Home(tempfile::TempDir);
@@ -52,6 +67,11 @@ impl Home {
 
     fn open(&self) -> Opened {
         self.try_open().unwrap()
+    }
+
+    /// Opens it as another process, or as a node of another name.
+    fn open_as(&self, address: &str, token: &str) -> Opened {
+        open_with(&self.dir(), address, token, &parse).unwrap()
     }
 
     fn names(&self) -> Vec<String> {
@@ -83,11 +103,37 @@ impl Home {
 }
 
 fn open_at(dir: &Path) -> Result<Opened, StoreError> {
+    open_with(dir, ADDRESS, TOKEN, &parse)
+}
+
+fn open_with(
+    directory: &Path,
+    address: &str,
+    token: &str,
+    parse: super::Parse<'_>,
+) -> Result<Opened, StoreError> {
     // Another id for each store, as with real random numbers.
     static DRAWN: AtomicU64 = AtomicU64::new(1);
-    super::open(dir, WALL_MS, &parse, &mut |bytes| {
+    let random = &mut |bytes: &mut [u8]| {
         bytes[..8].copy_from_slice(&DRAWN.fetch_add(1, Ordering::Relaxed).to_be_bytes());
-    })
+    };
+    let token = token.to_owned();
+    super::open(Settings { directory, address, token, wall_ms: WALL_MS, parse, random })
+}
+
+/// Frames in the log, and how many of them end a transaction.
+fn frames(home: &Home) -> (usize, usize) {
+    let log = fs::read(home.file("bargee.db-wal")).unwrap_or_default();
+    let frames: Vec<_> = log.get(32..).unwrap_or_default().chunks(24 + 4096).collect();
+    let commits = frames.iter().filter(|frame| frame[4..8] != [0; 4]).count();
+    (frames.len(), commits)
+}
+
+/// Lets the database have no more than so many pages; SQLite never goes below what is in use.
+fn limit_pages(store: &Store, pages: i64) {
+    let sql = format!("PRAGMA max_page_count = {pages}");
+    let connection = store.connection.as_ref().unwrap();
+    connection.query_row(&sql, [], |row| row.get::<_, i64>(0)).unwrap();
 }
 
 /// Overwrites a file, as damage does; no sync, since many tests do this very often.
@@ -201,9 +247,36 @@ fn update(record: &Record) -> Write {
 
 /// Commits and expects that it holds.
 fn must(store: &mut Store, declares: bool, writes: Vec<Write>) {
-    let results = store.commit(&[commit(declares, writes)]);
+    let results = store.commit(&[commit(declares, writes)], 0);
     assert_eq!(results.len(), 1);
     results.into_iter().for_each(|result| result.unwrap());
+}
+
+/// An entry that this process writes.
+fn entry(seq: u64, intent: Intent) -> JournalEntry {
+    JournalEntry {
+        seq: Seq(seq),
+        intent,
+        token: TOKEN.into(),
+        at_ms: WALL_MS + seq,
+        tries: 0,
+        error: String::new(),
+    }
+}
+
+/// An entry for the creation of a workload's instance.
+fn creation(seq: u64) -> JournalEntry {
+    let instance = InstanceName::new(format!("bargee-w-{seq:08x}"));
+    entry(seq, Intent::Create { uid: bare(seq).uid, instance })
+}
+
+fn intend(seq: u64) -> Write {
+    Write::Intend(creation(seq))
+}
+
+/// The numbers of entries.
+fn numbers(entries: &[JournalEntry]) -> Vec<u64> {
+    entries.iter().map(|entry| entry.seq.0).collect()
 }
 
 /// A store with these records, whole and closed.

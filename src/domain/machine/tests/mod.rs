@@ -252,7 +252,7 @@ impl World {
                     let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
                     assert_eq!(shown, change.to, "{}", change.key);
                 }
-                Effect::PublishStatus(_) | Effect::DropTask(_) => {}
+                Effect::PublishStatus(_) | Effect::DropTask(_) | Effect::PublishEntry(..) => {}
             }
         }
     }
@@ -287,7 +287,11 @@ impl World {
             Write::Delete(uid) => {
                 self.rows.remove(uid);
             }
-            Write::MarkWhole => {}
+            Write::MarkWhole
+            | Write::Intend(_)
+            | Write::Claim(_)
+            | Write::Settle(_)
+            | Write::DropEntry(_) => {}
         }
     }
 
