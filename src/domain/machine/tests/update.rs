@@ -12,10 +12,10 @@ fn an_update_creates_before_it_stops_and_removes_at_the_first_running_reading() 
     let mut world = World::new();
     world.apply(&[&image(1)]);
     let old = world.container("web");
-    world.calls.clear();
+    world.engine.calls.clear();
     assert_eq!(world.apply(&[&image(2)]), [(2, Change::Replaced)]);
     assert_eq!(
-        world.calls,
+        world.engine.calls,
         ["create image:2", "SIGTERM", "inspect", "start", "remove"],
         "the old one stops only when the new one is made"
     );
@@ -24,7 +24,7 @@ fn an_update_creates_before_it_stops_and_removes_at_the_first_running_reading() 
     assert_eq!((view.generation, view.observed_generation), (2, 2));
     assert_eq!(view.restart_count, 0);
     assert_eq!(view.error_message, "");
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -32,7 +32,7 @@ fn what_is_not_in_the_hash_keeps_the_container() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
     let old = world.container("web");
-    world.calls.clear();
+    world.engine.calls.clear();
     let kept = workload("web", |spec| {
         spec.image = "image:1".to_owned();
         spec.restart.policy = RestartPolicy::Never;
@@ -41,7 +41,7 @@ fn what_is_not_in_the_hash_keeps_the_container() {
     assert_eq!(world.apply(&[&kept]), [(2, Change::Kept)]);
     assert_eq!(world.container("web"), old);
     assert_eq!(world.view("web").observed_generation, 2);
-    assert!(world.calls.is_empty());
+    assert!(world.engine.calls.is_empty());
     assert_eq!(world.apply(&[&kept]), [(2, Change::Unchanged)]);
 }
 
@@ -50,9 +50,9 @@ fn an_update_that_cannot_be_made_leaves_the_old_one_running() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
     let old = world.container("web");
-    world.missing_images.push("image:2".to_owned());
+    world.engine.missing_images.push("image:2".to_owned());
     world.fail_next("pull", &[FaultKind::Trouble]);
-    world.calls.clear();
+    world.engine.calls.clear();
     world.apply(&[&image(2)]);
     assert_eq!(world.count("SIG"), 0, "never stopped");
     assert_eq!(world.container("web"), old);
@@ -62,7 +62,7 @@ fn an_update_that_cannot_be_made_leaves_the_old_one_running() {
     assert!(cause.contains("Trouble"), "{cause}");
     assert_eq!(world.view("web").observed_generation, 1);
     // Not tried again before a newer generation, whatever time passes.
-    world.calls.clear();
+    world.engine.calls.clear();
     world.pass(86_400_000);
     assert_eq!(world.count("pull") + world.count("create"), 0);
     world.apply(&[&image(3)]);
@@ -83,7 +83,7 @@ fn an_update_that_cannot_start_brings_the_old_one_back() {
         assert_eq!(world.state("web"), State::RunningOk);
         assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
         assert_eq!(world.view("web").restart_count, 0, "not a restart after an exit");
-        assert_eq!(world.containers.len(), 1, "the failed one is gone");
+        assert_eq!(world.engine.containers.len(), 1, "the failed one is gone");
         assert!(world.view("web").error_message.contains(&format!("{fault:?}")));
     }
 }
@@ -137,11 +137,11 @@ fn always_pulls_once_for_each_generation() {
 #[test]
 fn never_does_not_pull_and_says_so() {
     let mut world = World::new();
-    world.missing_images.push("image:1".to_owned());
+    world.engine.missing_images.push("image:1".to_owned());
     world.apply(&[&workload("web", |spec| spec.pull = Pull::Never)]);
     assert_eq!(world.count("pull"), 0);
     assert!(world.view("web").info.contains("pull is never"), "{}", world.view("web").info);
-    world.missing_images.clear();
+    world.engine.missing_images.clear();
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
 }
@@ -151,15 +151,15 @@ fn a_stopped_workload_takes_the_update_at_its_next_start() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
     world.verb("web", Verb::Stop);
-    world.calls.clear();
+    world.engine.calls.clear();
     world.apply(&[&image(2)]);
-    assert!(world.calls.is_empty(), "{:?}", world.calls);
+    assert!(world.engine.calls.is_empty(), "{:?}", world.engine.calls);
     assert_eq!(world.state("web"), State::StoppedOk);
     assert_eq!(world.view("web").observed_generation, 1);
     world.verb("web", Verb::Start);
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").observed_generation, 2);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -168,8 +168,8 @@ fn a_create_that_timed_out_is_looked_up_before_it_is_repeated() {
     world.fail_next("create", &[FaultKind::Timeout]);
     world.apply(&[&image(1)]);
     world.pass(5_000);
-    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1", "start"]);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.calls, ["list", "create image:1", "inspect", "create image:1", "start"]);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -182,7 +182,7 @@ fn the_old_container_does_not_wait_for_the_mounts_of_the_new_one() {
         }];
     });
     let mut world = World::new();
-    world.missing_paths.push("/mnt/disk");
+    world.engine.missing_paths.push("/mnt/disk");
     world.apply(&[&image(1)]);
     world.apply(&[&mounted]);
     assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
@@ -190,14 +190,14 @@ fn the_old_container_does_not_wait_for_the_mounts_of_the_new_one() {
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
     // A container that has the mount does.
-    world.missing_paths.clear();
+    world.engine.missing_paths.clear();
     world.verb("web", Verb::Remove);
     world.apply(&[&mounted]);
-    world.missing_paths.push("/mnt/disk");
+    world.engine.missing_paths.push("/mnt/disk");
     world.exit("web", 1);
     world.pass(10_000);
     assert_eq!(world.state("web"), State::PendingWaitingToStart);
-    world.missing_paths.clear();
+    world.engine.missing_paths.clear();
     world.pass(5_000);
     assert_eq!(world.state("web"), State::RunningOk);
 }
@@ -211,7 +211,7 @@ fn an_update_whose_network_is_gone_brings_the_old_one_back() {
     world.apply(&[&image(2)]);
     assert_eq!((world.container("web"), world.state("web")), (old, State::RunningOk));
     assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -222,7 +222,7 @@ fn a_container_made_again_in_its_generation_needs_no_registry() {
     world.pass(10_000);
     let mut world = world.restart_agent(BOOT);
     world.fail_next("pull", &[FaultKind::Trouble]);
-    world.containers.clear();
+    world.engine.containers.clear();
     world.pass(120_000);
     assert_eq!((world.count("pull"), world.state("web")), (0, State::RunningOk));
 }

@@ -1,0 +1,414 @@
+//! A world with a made-up clock: an agent that may die at any moment, and a store and an engine
+//! that outlive it.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::mem;
+use std::sync::Arc;
+
+use super::super::{Machine, Start};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Op, Step};
+use crate::domain::event::{AskId, ContainerAction, ContainerEvent, Event};
+use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::{BootId, ContainerId, StoreId, Uid};
+use crate::domain::observed::EngineInfo;
+use crate::domain::time::{Now, Tick};
+use crate::domain::view::{State, Task, TaskId, View};
+
+mod asks;
+
+mod engine;
+
+mod fuse;
+
+mod store;
+
+pub use engine::{Engine, Made, made, reading};
+pub use fuse::{Due, Fuse, Pace, Side};
+pub use store::{Kept, Store};
+
+pub const BOOT: &str = "boot-1";
+
+/// The world.
+pub struct World {
+    pub machine: Machine,
+
+    // What outlives the agent.
+    pub boot: String,
+    pub now: u64,
+    pub store: Store,
+    pub engine: Engine,
+    /// Agents so far; each has a token of its own.
+    lives: u64,
+    last: u64,
+
+    // What dies with it: whatever is under way.
+    events: VecDeque<Event>,
+    /// Commits that a slow store has not taken yet.
+    queued: VecDeque<Commit>,
+    /// Steps whose commit is not durable yet.
+    gated: BTreeMap<CommitId, Vec<Step>>,
+    /// Steps that a slow engine has not taken yet.
+    steps: Vec<Step>,
+    /// What would have been the answers of calls that are not answered.
+    pub withheld: Vec<Event>,
+    /// The last commit that a store which hangs was sent.
+    pub hung: Option<CommitId>,
+
+    // What people were shown.
+    pub answers: BTreeMap<AskId, Answer>,
+    pub views: BTreeMap<Uid, Arc<View>>,
+    pub tasks: BTreeMap<TaskId, Arc<Task>>,
+    pub logs: Vec<String>,
+
+    // How it goes.
+    pub pace: Pace,
+    pub fuse: Option<Fuse>,
+    /// Names of late creates are taken until they are there.
+    pub holds_names: bool,
+    /// What left the agent since the fuse was lit.
+    pub left: usize,
+    /// What the agent died at.
+    pub died: Option<String>,
+    /// Commits are sent and never answered.
+    pub store_hangs: bool,
+    /// Listings are taken and not answered.
+    pub hold_list: bool,
+    /// Calls beginning with one of these words are taken and not answered.
+    pub unanswered: Vec<&'static str>,
+}
+
+/// What an agent begins with, for a machine that a test makes itself.
+pub fn start(boot: &str, store: &Store) -> Start {
+    Start {
+        node: "node".to_owned(),
+        engine: "docker",
+        store: StoreId::new("0123456789abcdef"),
+        whole: store.kept.whole,
+        boot: BootId::new(boot),
+        seed: 7,
+        records: store.kept.rows.values().cloned().collect(),
+        notices: Vec::new(),
+    }
+}
+
+impl World {
+    /// A world whose engine is up and was listed once.
+    pub fn new() -> Self {
+        let mut world = Self::before(Store::new(), Engine::default());
+        world.feed(Event::StreamUp(EngineInfo::default()));
+        world
+    }
+
+    /// A world whose agent has just begun, and has not reached the engine.
+    pub fn before(mut store: Store, engine: Engine) -> Self {
+        let now = 1_000_000;
+        store.reopen("token-0");
+        let at = Now { tick: Tick(now), wall_ms: now };
+        let (machine, effects) = Machine::new(start(BOOT, &store), at);
+        let mut world = Self {
+            machine,
+            boot: BOOT.to_owned(),
+            now,
+            store,
+            engine,
+            lives: 0,
+            last: 0,
+            events: VecDeque::new(),
+            queued: VecDeque::new(),
+            gated: BTreeMap::new(),
+            steps: Vec::new(),
+            withheld: Vec::new(),
+            hung: None,
+            answers: BTreeMap::new(),
+            views: BTreeMap::new(),
+            tasks: BTreeMap::new(),
+            logs: Vec::new(),
+            pace: Pace::default(),
+            fuse: None,
+            holds_names: false,
+            left: 0,
+            died: None,
+            store_hangs: false,
+            hold_list: false,
+            unanswered: Vec::new(),
+        };
+        world.take(effects);
+        world.go_on();
+        world
+    }
+
+    // --- death and birth -----------------------------------------------------------------------
+
+    /// The agent dies with everything that was under way, and another one starts on what was
+    /// durable. The engine is as it was.
+    pub fn crash(&mut self) {
+        self.begin_agent();
+        self.meet_engine();
+    }
+
+    /// The next agent starts on what is durable; it has not reached the engine.
+    pub fn begin_agent(&mut self) {
+        self.lives += 1;
+        self.events.clear();
+        self.queued.clear();
+        self.gated.clear();
+        self.steps.clear();
+        self.withheld.clear();
+        self.engine.shown.clear();
+        self.hung = None;
+        self.answers.clear();
+        self.views.clear();
+        self.tasks.clear();
+        self.died = None;
+        self.left = 0;
+        self.store.reopen(&format!("token-{}", self.lives));
+        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let seed = 1_000 + self.lives;
+        let (machine, effects) = Machine::new(Start { seed, ..start(&self.boot, &self.store) }, at);
+        self.machine = machine;
+        self.take(effects);
+        self.go_on();
+    }
+
+    fn meet_engine(&mut self) {
+        if self.engine.gone {
+            let away = Fault::new(FaultKind::Away, "connect", "", "refused");
+            self.feed(Event::StreamDown(away));
+        } else {
+            self.feed(Event::StreamUp(EngineInfo::default()));
+        }
+    }
+
+    /// The same, and whatever a test had set up is over but for containers that cannot be removed.
+    pub fn restart_agent(mut self, boot: &str) -> Self {
+        self.engine = mem::take(&mut self.engine).recovered();
+        self.store = mem::take(&mut self.store).recovered();
+        self.logs.clear();
+        self.hold_list = false;
+        self.store_hangs = false;
+        self.unanswered.clear();
+        boot.clone_into(&mut self.boot);
+        self.crash();
+        self
+    }
+
+    // --- driving -------------------------------------------------------------------------------
+
+    pub fn feed(&mut self, event: Event) {
+        self.events.push_back(event);
+        self.go_on();
+    }
+
+    /// Until nothing is under way, or the agent is dead.
+    fn go_on(&mut self) {
+        loop {
+            let shown = mem::take(&mut self.engine.shown);
+            self.events.extend(shown.into_iter().map(Event::Container));
+            if self.died.is_some() {
+                return self.events.clear();
+            }
+            if let Some(event) = self.events.pop_front() {
+                self.step(event);
+            } else if !self.queued.is_empty() {
+                self.write_queued();
+            } else if let Some(step) = self.steps.pop() {
+                self.run(step);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn step(&mut self, event: Event) {
+        let mut released = Vec::new();
+        if let Event::Committed(id, result) = &event {
+            let gated = self.gated.remove(id).unwrap_or_default();
+            if result.is_ok() {
+                released = gated;
+            }
+        }
+        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let effects = self.machine.step(at, event);
+        for step in released {
+            self.release(step);
+        }
+        self.take(effects);
+    }
+
+    /// Lets time pass, with every deadline of the machine and of the engine on the way.
+    pub fn pass(&mut self, ms: u64) {
+        let end = self.now + ms;
+        loop {
+            let machine = self.machine.next_deadline().map(|tick| tick.0);
+            let next = machine.into_iter().chain(self.engine.next_late()).min();
+            let Some(at) = next.filter(|at| *at <= end && self.died.is_none()) else { break };
+            self.now = self.now.max(at);
+            self.engine.do_late(Due::In(0).from(self.now), self.now);
+            self.feed(Event::Deadline);
+        }
+        self.now = end;
+        self.engine.do_late(Due::In(0).from(end), end);
+        self.feed(Event::Deadline);
+    }
+
+    fn take(&mut self, effects: Vec<Effect>) {
+        for effect in effects {
+            if self.died.is_some() {
+                return;
+            }
+            match effect {
+                Effect::Persist(commit) => self.persist(commit),
+                Effect::Run(step) => match step.after {
+                    Some(commit) => self.gated.entry(commit).or_default().push(step),
+                    None => self.release(step),
+                },
+                Effect::Pull(image) => self.pull(image),
+                Effect::List(id) => self.list(id),
+                other => self.show(other),
+            }
+        }
+    }
+
+    fn show(&mut self, effect: Effect) {
+        match effect {
+            Effect::Answer(ask, answer) => {
+                self.answers.insert(ask, answer);
+            }
+            Effect::Publish(uid, Some(view)) => {
+                self.views.insert(uid, view);
+            }
+            Effect::Publish(uid, None) => {
+                self.views.remove(&uid);
+            }
+            Effect::PublishTask(task) => {
+                self.tasks.insert(task.id, task);
+            }
+            Effect::Log(_, text) => self.logs.push(text),
+            Effect::ReopenStream => self.engine.calls.push("reopen".to_owned()),
+            Effect::Transition(change) => {
+                // Who hears of it and asks is shown the state after it.
+                let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
+                assert_eq!(shown, change.to, "{}", change.key);
+            }
+            _ => {}
+        }
+    }
+
+    // --- what leaves the agent -----------------------------------------------------------------
+
+    /// Counts what leaves; whether it gets there.
+    fn leaves(&mut self, what: impl FnOnce() -> String) -> bool {
+        self.left += 1;
+        match self.fuse {
+            Some(Fuse { at, side }) if at == self.left => {
+                self.died = Some(format!("{side:?} {}", what()));
+                side == Side::After
+            }
+            _ => true,
+        }
+    }
+
+    fn persist(&mut self, commit: Commit) {
+        if self.store_hangs {
+            self.hung = Some(commit.id);
+            return self.engine.calls.push(format!("commit {}", commit.writes.len()));
+        }
+        self.queued.push_back(commit);
+        if self.pace != Pace::SlowStore {
+            self.write_queued();
+        }
+    }
+
+    /// All that waits is one transaction, unless one of it is bad: then each is one.
+    fn write_queued(&mut self) {
+        let batch: Vec<Commit> = self.queued.drain(..).collect();
+        let there = self.leaves(|| {
+            let writes = batch.iter().flat_map(|commit| &commit.writes);
+            format!("commit of {:?}", writes.collect::<Vec<_>>())
+        });
+        if !there {
+            return;
+        }
+        for commit in batch {
+            let result = self.store.commit(&commit);
+            self.events.push_back(Event::Committed(commit.id, result));
+        }
+    }
+
+    fn list(&mut self, id: crate::domain::effect::ListId) {
+        if self.engine.gone || !self.leaves(|| "list".to_owned()) {
+            return;
+        }
+        let listing = Event::Listing(id, self.engine.list(self.now));
+        if self.hold_list {
+            self.withheld.push(listing);
+        } else {
+            self.events.push_back(listing);
+        }
+    }
+
+    fn pull(&mut self, image: Arc<str>) {
+        if !self.leaves(|| format!("pull {image}")) {
+            return;
+        }
+        let result = self.engine.pull(&image);
+        let done = Event::PullDone(image, result);
+        if self.unanswered.contains(&"pull") {
+            self.withheld.push(done);
+        } else {
+            self.events.push_back(done);
+        }
+    }
+
+    fn release(&mut self, step: Step) {
+        if self.pace == Pace::SlowEngine {
+            self.steps.push(step);
+        } else if self.died.is_none() {
+            self.run(step);
+        }
+    }
+
+    fn run(&mut self, step: Step) {
+        if self.engine.gone {
+            return;
+        }
+        if !self.leaves(|| format!("call of {:?}", step.op)) {
+            if let Some(Fuse { side: Side::Late(due), .. }) = self.fuse
+                && mutates(&step.op)
+            {
+                self.engine.take_on(&step.op, due, self.now, self.holds_names);
+            }
+            return;
+        }
+        let late = self.engine.fault("late");
+        let mut result = self.engine.carry_out(&step.op, self.now);
+        if let Some(fault) = late {
+            // It was done, and the answer came too late.
+            result = Err(fault);
+        }
+        let shown = mem::take(&mut self.engine.shown);
+        self.events.extend(shown.into_iter().map(Event::Container));
+        let call = self.engine.calls.last().map_or("", String::as_str);
+        let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
+        let answer = Event::StepDone(step.id, result);
+        if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    /// What was not answered is answered now.
+    pub fn answer_late(&mut self) {
+        self.unanswered.clear();
+        for answer in mem::take(&mut self.withheld) {
+            self.feed(answer);
+        }
+    }
+
+    /// The event stream tells of it next.
+    pub fn show_event(&mut self, id: ContainerId, uid: Uid, action: ContainerAction) {
+        self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
+    }
+}
+
+/// Whether `op` changes anything.
+fn mutates(op: &Op) -> bool {
+    !matches!(op, Op::Inspect(_))
+}
