@@ -258,8 +258,9 @@ fn is_known(w: &Workload, line: &Listed) -> bool {
     known.any(|instance| is_line_of(line, instance))
 }
 
+/// Made from what is declared. What an update failed with is not wanted, declared or not.
 fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
-    *hash == w.wanted_hash
+    *hash == w.wanted_hash && !w.update_failed()
 }
 
 /// Whether `stray` rather than the current container should stand for the workload.

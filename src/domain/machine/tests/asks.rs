@@ -96,7 +96,11 @@ fn removal_leaves_nothing_and_the_last_one_takes_the_network_along() {
     assert_eq!(world.count("remove network"), 0);
     world.verb("b", Verb::Remove);
     assert_eq!(world.count("remove network"), 1);
-    assert!(world.engine.containers.is_empty() && world.store.kept.rows.is_empty() && world.views.is_empty());
+    assert!(
+        world.engine.containers.is_empty()
+            && world.store.kept.rows.is_empty()
+            && world.views.is_empty()
+    );
 }
 
 #[test]

@@ -56,7 +56,8 @@ fn the_crash_of_a_superseded_successor_is_not_that_of_the_new_generation() {
     world.apply(&[&image(1)]);
     world.unanswered.push("start");
     world.apply(&[&image(2)]);
-    let made = world.engine.containers.values_mut().find(|made| made.phase == Phase::Running).unwrap();
+    let made =
+        world.engine.containers.values_mut().find(|made| made.phase == Phase::Running).unwrap();
     made.phase = Phase::Exited;
     made.exit_code = 1;
     let (id, uid) = (made.id.clone(), made.tags.uid.clone());

@@ -15,6 +15,8 @@ use crate::domain::view::{RuntimeState, State, TaskState};
 
 mod asks;
 
+mod crash;
+
 mod engine;
 
 mod late;

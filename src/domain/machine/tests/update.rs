@@ -2,6 +2,8 @@
 
 use super::*;
 use crate::domain::declared::{Mount, MountSource};
+use crate::domain::names::InstanceName;
+use crate::domain::spec_hash::spec_hash;
 
 fn image(tag: u32) -> Arc<Declared> {
     workload("web", |spec| spec.image = format!("image:{tag}"))
@@ -168,7 +170,10 @@ fn a_create_that_timed_out_is_looked_up_before_it_is_repeated() {
     world.fail_next("create", &[FaultKind::Timeout]);
     world.apply(&[&image(1)]);
     world.pass(5_000);
-    assert_eq!(world.engine.calls, ["list", "create image:1", "inspect", "create image:1", "start"]);
+    assert_eq!(
+        world.engine.calls,
+        ["list", "create image:1", "inspect", "create image:1", "start"]
+    );
     assert_eq!(world.engine.containers.len(), 1);
 }
 
@@ -238,4 +243,23 @@ fn a_successor_that_cannot_be_started_for_ever_gives_way_to_the_old_one() {
     assert_eq!(world.container("web"), old);
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
+}
+
+/// Its create was answered with a failure, and the engine makes it all the same.
+#[test]
+fn what_comes_late_of_a_failed_update_does_not_stand_in_for_what_works() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let old = world.container("web");
+    world.fail_next("create", &[FaultKind::Refused]);
+    world.apply(&[&image(2)]);
+    let mut late = world.engine.find(old.as_str()).unwrap().clone();
+    late.id = ContainerId::new("late");
+    late.phase = Phase::Created;
+    late.tags.spec_hash = spec_hash(&image(2));
+    late.tags.instance = InstanceName::new("bargee-web-late");
+    world.engine.containers.insert("bargee-web-late".to_owned(), late);
+    world.pass(60_000);
+    assert_eq!((world.container("web"), world.state("web")), (old, State::RunningOk));
+    assert_eq!((world.engine.containers.len(), world.count("SIG")), (1, 0));
 }

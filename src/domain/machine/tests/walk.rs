@@ -144,7 +144,8 @@ fn end_one(world: &mut World, random: &mut Random) {
 
 /// The engine cannot remove a container, or can again.
 fn hold_one(world: &mut World, random: &mut Random) {
-    let made: Vec<ContainerId> = world.engine.containers.values().map(|made| made.id.clone()).collect();
+    let made: Vec<ContainerId> =
+        world.engine.containers.values().map(|made| made.id.clone()).collect();
     if random.below(2) == 0 || made.is_empty() {
         world.engine.unremovable.clear();
     } else {

@@ -15,10 +15,15 @@ use crate::domain::view::{State, TaskId, TaskState, View};
 impl World {
     /// Asks; `None`: the agent died over it.
     pub fn try_ask(&mut self, request: Request) -> Option<Answer> {
-        self.last += 1;
-        let ask = AskId(self.last);
+        let ask = self.next_ask();
         self.feed(Event::Ask(ask, request));
         self.answers.remove(&ask)
+    }
+
+    /// The number of the next ask.
+    pub fn next_ask(&mut self) -> AskId {
+        self.last += 1;
+        AskId(self.last)
     }
 
     pub fn ask(&mut self, request: Request) -> Answer {
@@ -98,4 +103,3 @@ impl World {
         self.engine.running()
     }
 }
-

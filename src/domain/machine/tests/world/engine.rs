@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use super::fuse::{Due, Late, LateDue};
+use super::fuse::{Late, LateDue};
 use crate::domain::declared::Declared;
 use crate::domain::effect::{NewContainer, Op};
-use crate::domain::event::{ContainerAction, ContainerEvent, Outcome};
+use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
@@ -34,7 +34,7 @@ pub struct Engine {
     pub missing_images: Vec<String>,
     /// Images of which no container is made: refused as wrong.
     pub refused_images: Vec<String>,
-    /// Images whose process ends with 1 right after its start was looked at.
+    /// Images whose process ends with 1 before its start is looked at.
     pub crashing_images: Vec<String>,
     /// Host paths that are not there.
     pub missing_paths: Vec<&'static str>,
@@ -54,6 +54,8 @@ pub struct Engine {
     pub shown: Vec<ContainerEvent>,
     /// What it took on and has not done.
     pub late: Vec<Late>,
+    /// Its answers to what it did late.
+    pub answers: Vec<Event>,
     last: u64,
 }
 
@@ -194,18 +196,21 @@ impl Engine {
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
         made.started_at_ns = now * 1_000_000 + last;
-        let (reading, uid) = (reading(made), made.tags.uid.clone());
+        let (mut read, uid) = (reading(made), made.tags.uid.clone());
         if !self.stream_silent {
             self.show(id.clone(), uid.clone(), ContainerAction::Started);
         }
         if crashes || self.fault("dies").is_some() {
-            // Right after it was looked at; the event overtakes the answer.
             let made = self.find_mut(id.as_str());
             made.phase = Phase::Exited;
             made.exit_code = i32::from(crashes);
+            if crashes {
+                read = reading(made);
+            }
+            // Else right after it was looked at; the event overtakes the answer.
             self.show(id.clone(), uid, ContainerAction::Died);
         }
-        Ok(Outcome::Started(Box::new(reading)))
+        Ok(Outcome::Started(Box::new(read)))
     }
 
     /// Every process obeys at once, unless the fault `deaf` is waiting.
@@ -254,9 +259,11 @@ impl Engine {
 
     // --- what comes late -----------------------------------------------------------------------
 
-    /// Takes `op` on and does it later; nobody is answered.
-    pub fn take_on(&mut self, op: &Op, due: Due, now: u64, holds_name: bool) {
-        self.late.push(Late { op: op.clone(), due: due.from(now), holds_name });
+    /// Nobody waits for an answer any more, and nobody looks.
+    pub fn hang_up(&mut self) {
+        self.shown.clear();
+        self.answers.clear();
+        self.late.iter_mut().for_each(|late| late.step = None);
     }
 
     /// When something is to be done that it took on.
@@ -277,8 +284,8 @@ impl Engine {
         while let Some(n) = self.late.iter().position(is_due) {
             let late = self.late.remove(n);
             let calls = self.calls.len();
-            // Whether it can still be done or not: nobody waits for the answer.
-            let _ = self.carry_out(&late.op, now);
+            let result = self.carry_out(&late.op, now);
+            self.answers.extend(late.step.map(|step| Event::StepDone(step, result)));
             for call in &mut self.calls[calls..] {
                 call.insert_str(0, "late ");
             }
@@ -303,7 +310,8 @@ impl Engine {
     /// Two containers of one workload, or of one key, that both live.
     pub fn twins(&self) -> Option<(&Made, &Made)> {
         let live: Vec<&Made> = self.containers.values().filter(|m| m.phase.is_live()).collect();
-        let pairs = live.iter().enumerate().flat_map(|(n, a)| live[..n].iter().map(move |b| (*a, *b)));
+        let pairs =
+            live.iter().enumerate().flat_map(|(n, a)| live[..n].iter().map(move |b| (*a, *b)));
         pairs.into_iter().find(|(a, b)| a.tags.key == b.tags.key || a.tags.uid == b.tags.uid)
     }
 }

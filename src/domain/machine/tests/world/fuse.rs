@@ -1,6 +1,8 @@
-//! When the agent dies, and in what order things that are under way at the same time come about.
+//! When the agent dies, what else goes wrong at a certain moment, and in what order things that are under way at the same time come about.
 
-use crate::domain::effect::Op;
+use crate::domain::effect::{Op, StepId};
+use crate::domain::event::Event;
+use crate::domain::fault::FaultKind;
 
 /// The agent dies at the `at`-th thing that leaves it, counted from 1.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -20,6 +22,33 @@ pub enum Side {
     Late(Due),
 }
 
+/// The `at`-th thing that leaves the agent, if it is a call of the engine, does not go as usual.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Mishap {
+    pub at: usize,
+    pub way: Way,
+}
+
+/// How a call goes.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Way {
+    /// It is not done, and answered with this.
+    NotDone(FaultKind),
+    /// It is done, and answered with this.
+    Done(FaultKind),
+    /// It is answered with this, and done later.
+    DoneLater(FaultKind, Due),
+    /// It is done later, and answered then.
+    Slow(Due),
+}
+
+/// Happens when the `at`-th thing leaves the agent, and is heard of before its answer.
+#[derive(Debug)]
+pub struct Meanwhile {
+    pub at: usize,
+    pub event: Event,
+}
+
 /// When something that the engine took on is done.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Due {
@@ -36,6 +65,8 @@ pub enum Due {
 pub struct Late {
     pub op: Op,
     pub due: LateDue,
+    /// Who waits for the answer.
+    pub step: Option<StepId>,
     /// Its name is taken already, though nothing is there to be looked at.
     pub holds_name: bool,
 }

@@ -6,8 +6,8 @@ use std::mem;
 use std::sync::Arc;
 
 use super::super::{Machine, Start};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, Op, Step};
-use crate::domain::event::{AskId, ContainerAction, ContainerEvent, Event};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId};
+use crate::domain::event::{AskId, ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{BootId, ContainerId, StoreId, Uid};
 use crate::domain::observed::EngineInfo;
@@ -23,7 +23,8 @@ mod fuse;
 mod store;
 
 pub use engine::{Engine, Made, made, reading};
-pub use fuse::{Due, Fuse, Pace, Side};
+use fuse::Late;
+pub use fuse::{Due, Fuse, Meanwhile, Mishap, Pace, Side, Way};
 pub use store::{Kept, Store};
 
 pub const BOOT: &str = "boot-1";
@@ -59,10 +60,14 @@ pub struct World {
     pub views: BTreeMap<Uid, Arc<View>>,
     pub tasks: BTreeMap<TaskId, Arc<Task>>,
     pub logs: Vec<String>,
+    /// Pairs of containers of one workload that lived at the same time.
+    pub twins: Vec<String>,
 
     // How it goes.
     pub pace: Pace,
     pub fuse: Option<Fuse>,
+    pub mishap: Option<Mishap>,
+    pub meanwhile: Option<Meanwhile>,
     /// Names of late creates are taken until they are there.
     pub holds_names: bool,
     /// What left the agent since the fuse was lit.
@@ -123,8 +128,11 @@ impl World {
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
             logs: Vec::new(),
+            twins: Vec::new(),
             pace: Pace::default(),
             fuse: None,
+            mishap: None,
+            meanwhile: None,
             holds_names: false,
             left: 0,
             died: None,
@@ -154,7 +162,7 @@ impl World {
         self.gated.clear();
         self.steps.clear();
         self.withheld.clear();
-        self.engine.shown.clear();
+        self.engine.hang_up();
         self.hung = None;
         self.answers.clear();
         self.views.clear();
@@ -202,8 +210,7 @@ impl World {
     /// Until nothing is under way, or the agent is dead.
     fn go_on(&mut self) {
         loop {
-            let shown = mem::take(&mut self.engine.shown);
-            self.events.extend(shown.into_iter().map(Event::Container));
+            self.hear();
             if self.died.is_some() {
                 return self.events.clear();
             }
@@ -299,6 +306,9 @@ impl World {
     /// Counts what leaves; whether it gets there.
     fn leaves(&mut self, what: impl FnOnce() -> String) -> bool {
         self.left += 1;
+        if let Some(Meanwhile { event, .. }) = self.meanwhile.take_if(|m| m.at == self.left) {
+            self.events.push_back(event);
+        }
         match self.fuse {
             Some(Fuse { at, side }) if at == self.left => {
                 self.died = Some(format!("{side:?} {}", what()));
@@ -335,7 +345,7 @@ impl World {
         }
     }
 
-    fn list(&mut self, id: crate::domain::effect::ListId) {
+    fn list(&mut self, id: ListId) {
         if self.engine.gone || !self.leaves(|| "list".to_owned()) {
             return;
         }
@@ -373,25 +383,56 @@ impl World {
             return;
         }
         if !self.leaves(|| format!("call of {:?}", step.op)) {
-            if let Some(Fuse { side: Side::Late(due), .. }) = self.fuse
-                && mutates(&step.op)
-            {
-                self.engine.take_on(&step.op, due, self.now, self.holds_names);
+            if let Some(Fuse { side: Side::Late(due), .. }) = self.fuse {
+                self.take_on(step.op, due, None);
             }
             return;
         }
-        let late = self.engine.fault("late");
-        let mut result = self.engine.carry_out(&step.op, self.now);
-        if let Some(fault) = late {
-            // It was done, and the answer came too late.
-            result = Err(fault);
-        }
-        let shown = mem::take(&mut self.engine.shown);
-        self.events.extend(shown.into_iter().map(Event::Container));
+        let mishap = self.mishap.filter(|mishap| mishap.at == self.left);
+        let fault = |kind| Err(Fault::new(kind, "call", "x", "a mishap"));
+        let result = match mishap.map(|mishap| mishap.way) {
+            None => {
+                let late = self.engine.fault("late");
+                let result = self.call(&step.op);
+                // Or it is done, and the answer comes too late.
+                late.map_or(result, Err)
+            }
+            Some(Way::NotDone(kind)) => fault(kind),
+            Some(Way::Done(kind)) => self.call(&step.op).and_then(|_| fault(kind)),
+            Some(Way::DoneLater(kind, due)) => {
+                self.take_on(step.op, due, None);
+                fault(kind)
+            }
+            Some(Way::Slow(due)) => return self.take_on(step.op, due, Some(step.id)),
+        };
+        self.hear();
         let call = self.engine.calls.last().map_or("", String::as_str);
         let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
         let answer = Event::StepDone(step.id, result);
         if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    fn call(&mut self, op: &Op) -> Result<Outcome, Fault> {
+        let result = self.engine.carry_out(op, self.now);
+        if let Some((a, b)) = self.engine.twins() {
+            self.twins.push(format!("{a:?} and {b:?}"));
+        }
+        result
+    }
+
+    /// The engine does this later. A look has nothing to do.
+    fn take_on(&mut self, op: Op, due: Due, step: Option<StepId>) {
+        if step.is_some() || !matches!(op, Op::Inspect(_)) {
+            let due = due.from(self.now);
+            self.engine.late.push(Late { op, due, step, holds_name: self.holds_names });
+        }
+    }
+
+    /// What the engine tells: events first, then answers to calls that took long.
+    fn hear(&mut self) {
+        let shown = mem::take(&mut self.engine.shown);
+        self.events.extend(shown.into_iter().map(Event::Container));
+        self.events.append(&mut mem::take(&mut self.engine.answers).into());
     }
 
     /// What was not answered is answered now.
@@ -406,9 +447,4 @@ impl World {
     pub fn show_event(&mut self, id: ContainerId, uid: Uid, action: ContainerAction) {
         self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
     }
-}
-
-/// Whether `op` changes anything.
-fn mutates(op: &Op) -> bool {
-    !matches!(op, Op::Inspect(_))
 }
