@@ -168,9 +168,15 @@ impl Machine {
         });
         let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
         if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
-            w.discard_slot(Slot::Current);
-            w.record.current = Some(instance_of(&best));
-            w.record.last_exit = None;
+            if w.needs_update() && w.seen != Seen::Absent {
+                // The successor in an update that was not recorded: it has to prove itself first.
+                w.record.next = Some(instance_of(&best));
+                w.set_seen(Slot::Next, Seen::Unknown);
+            } else {
+                w.discard_slot(Slot::Current);
+                w.record.current = Some(instance_of(&best));
+                w.record.last_exit = None;
+            }
             w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();

@@ -4,6 +4,7 @@ use super::*;
 use crate::domain::declared::{Mount, MountSource};
 use crate::domain::names::InstanceName;
 use crate::domain::spec_hash::spec_hash;
+use crate::limits;
 
 fn image(tag: u32) -> Arc<Declared> {
     workload("web", |spec| spec.image = format!("image:{tag}"))
@@ -262,4 +263,25 @@ fn what_comes_late_of_a_failed_update_does_not_stand_in_for_what_works() {
     world.pass(60_000);
     assert_eq!((world.container("web"), world.state("web")), (old, State::RunningOk));
     assert_eq!((world.engine.containers.len(), world.count("SIG")), (1, 0));
+}
+
+/// The store could not record the name of the new container, and the agent dies after its create.
+#[test]
+fn a_successor_that_was_not_recorded_has_to_prove_itself() {
+    for (tag, kept) in [("crashing:2", 1), ("image:2", 2)] {
+        let mut world = World::new();
+        world.engine.crashing_images.push("crashing:2".to_owned());
+        world.apply(&[&image(1)]);
+        world.pass(31_000);
+        world.store.rows_fail = true;
+        world.unanswered.push("create");
+        world.apply(&[&workload("web", |spec| spec.image = tag.to_owned())]);
+        world.pass(limits::ENGINE_LOOK_MS);
+        assert_eq!(world.engine.containers.len(), 2);
+        world.store.rows_fail = false;
+        world.unanswered.clear();
+        world.crash();
+        assert_eq!((world.state("web"), world.engine.containers.len()), (State::RunningOk, 1));
+        assert_eq!(world.view("web").observed_generation, kept);
+    }
 }
