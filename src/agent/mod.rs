@@ -149,7 +149,13 @@ fn run_rooms(
         log::warn!("{notice}");
     }
     let published = Arc::new(Published::new(opened.store.revision()));
-    let (machine, first) = make_machine(config, &mut opened)?;
+    let (machine, first) = make_machine(config, &mut opened, &token)?;
+    for effect in &first {
+        // Nobody is served before it is known what is being replayed.
+        if let Effect::PublishStatus(status) = effect {
+            published.show_status(status.clone());
+        }
+    }
     let (inbox, mails) = bounded(limits::INBOX);
     let (ended, monitor_ended) = bounded(0);
     let identity = api::backend::Identity {
@@ -220,6 +226,7 @@ fn forget_gone(records: &mut [Record]) {
 fn make_machine(
     config: &Settled,
     opened: &mut Opened,
+    token: &str,
 ) -> Result<(Machine, Vec<Effect>), AgentError> {
     forget_gone(&mut opened.records);
     let start = Start {
@@ -228,6 +235,9 @@ fn make_machine(
         store: opened.store_id.clone(),
         whole: opened.whole,
         boot: BootId::new(boot::boot_id()?),
+        token: token.to_owned(),
+        entries: std::mem::take(&mut opened.entries),
+        next_seq: opened.next_seq,
         seed: random::number()?,
         records: std::mem::take(&mut opened.records),
         notices: std::mem::take(&mut opened.notices),

@@ -63,6 +63,7 @@ fn carry_out(engine: &Engine, op: &Op) -> Result<Outcome, Fault> {
             Some(reading) => Outcome::Found(Box::new(reading)),
             None => Outcome::NotFound,
         }),
+        Op::CheckPaths(declared) => host::check(&declared.spec).map(|()| Outcome::PathsThere),
         Op::Create(new) => {
             host::check(&new.declared.spec)?;
             engine.create(new).map(Outcome::Created)

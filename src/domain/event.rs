@@ -130,6 +130,8 @@ pub enum Outcome {
     Found(Box<Reading>),
     /// Inspect: it is not there.
     NotFound,
+    /// Check of the host paths: all are there.
+    PathsThere,
     /// Create: made.
     Created(ContainerId),
     /// Start: sent, and this was read right after it.

@@ -61,8 +61,8 @@ impl Machine {
             away_since: self.engine.away_since,
             stream_up: self.engine.stream_up && !self.engine.stream_doubted,
             listed: self.engine.listed,
-            recovering: None,
-            journal: (0, 0),
+            recovering: self.recovering(),
+            journal: self.journal.counts(),
             tasks: self.tasks.open(),
             conditions: self.all_conditions(),
         };
