@@ -16,7 +16,7 @@ use crate::api;
 use crate::config::{EngineKind, Settled};
 use crate::domain::effect::Effect;
 use crate::domain::machine::{Machine, Start};
-use crate::domain::names::BootId;
+use crate::domain::names::{BootId, StoreId};
 use crate::domain::record::Record;
 use crate::domain::time::{Now, Tick};
 use crate::engine::Engine;
@@ -24,6 +24,7 @@ use crate::engine::docker::Docker;
 use crate::limits;
 use crate::manifest;
 use crate::os::lock_file::LockFile;
+use crate::os::presence::Presence;
 use crate::os::{boot, cgroup, clock, descriptors, random, signal};
 use crate::store::{self, Opened};
 
@@ -164,8 +165,10 @@ fn run_rooms(
         version: env!("CARGO_PKG_VERSION"),
         token,
     };
+    let store = opened.store_id.clone();
+    let _presence = announce(&store);
     let rooms =
-        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };
+        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone(), store };
     let threads =
         start_threads(&rooms, config.workers.value, opened, Core { machine, first, mails, ended })?;
     let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
@@ -192,6 +195,18 @@ struct Rooms {
     engine: Arc<Engine>,
     published: Arc<Published>,
     inbox: Sender<Mail>,
+    store: StoreId,
+}
+
+/// Shows other agents on this device that this store is in use: they leave its containers alone.
+fn announce(store: &StoreId) -> Option<Presence> {
+    let told = |error: io::Error| {
+        log::warn!(
+            "cannot show that store {store} is in use: {error}; if another agent runs with a copy \
+             of this data directory, stop it, because both will change the same containers"
+        );
+    };
+    Presence::announce(&worker::presence_name(store)).map_err(told).ok()
 }
 
 /// What only the monitor has.

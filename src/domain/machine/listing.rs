@@ -100,7 +100,10 @@ impl Machine {
     fn compare_all(&mut self, items: &[Listed], sent_at: u64, gap: bool) {
         let is_ours = |t: &Tags| t.store == self.store && self.workloads.contains_key(&t.uid);
         let mine = Mine::sort_out(items, &self.by_container, is_ours);
-        let unclaimed = mine.nobodys.iter().filter(|line| line.tags.node == self.node);
+        // What another living agent keeps is no business of this one.
+        let neighbours = &self.engine.neighbours;
+        let is_left = |t: &Tags| t.node == self.node && !neighbours.contains(&t.store);
+        let unclaimed = mine.nobodys.iter().filter(|line| is_left(&line.tags));
         let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
         let context = Context { now: self.now, boot: &self.boot };
         let mut lines = Vec::new();

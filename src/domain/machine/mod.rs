@@ -132,6 +132,8 @@ struct EngineLink {
     listing: Option<(ListId, u64)>,
     next_list: Option<Tick>,
     last_list: u64,
+    /// Other stores whose agents run on this device.
+    neighbours: BTreeSet<StoreId>,
     /// Containers of this node that no record of this store knows, by key.
     unclaimed: BTreeMap<Key, super::observed::Listed>,
 }
@@ -221,6 +223,7 @@ impl Machine {
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
             Event::Container(event) => self.on_container(&event),
+            Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
             Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
