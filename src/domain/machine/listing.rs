@@ -214,7 +214,11 @@ impl Machine {
         if !any && (*hash != w.wanted_hash || !is_comparable(hash)) {
             return None;
         }
-        let (key, instance) = (key.clone(), instance_of(found));
+        let (key, mut instance) = (key.clone(), instance_of(found));
+        if any {
+            // Whoever says so wants what is declared here, whatever the other store counted.
+            instance.generation = instance.generation.min(w.record.generation);
+        }
         let name = instance.name.clone();
         self.by_container.insert(found.id.clone(), uid.clone());
         self.engine.unclaimed.remove(&key);

@@ -125,7 +125,11 @@ impl Machine {
         }
         let mut text = match adopted.len() {
             0 => "nothing of another store is here to adopt".to_owned(),
-            n => format!("adopted {n}: {}", adopted.join(", ")),
+            1 => format!("adopted {}, and what differs from its manifest is updated", adopted[0]),
+            n => format!(
+                "adopted {n} ({}), and what differs from their manifests is updated",
+                adopted.join(", ")
+            ),
         };
         let rest = self.waiting_for_owner();
         if rest > 0 {
