@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::domain::declared::{Declared, Pull, RestartPolicy, Spec};
+use crate::domain::declared::{Declared, Mount, MountSource, Pull, RestartPolicy, Spec};
 use crate::domain::effect::{Answer, Change};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome, Request, Verb};
 use crate::domain::fault::{Fault, FaultKind};
@@ -44,6 +44,15 @@ fn workload(name: &str, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
         spec,
         manifest: "{}".into(),
     })
+}
+
+/// A mount of a disk that must be there.
+fn disk() -> Mount {
+    Mount {
+        source: MountSource::Host { path: "/mnt/disk".to_owned(), mounted: true },
+        target: "/data".to_owned(),
+        read_only: false,
+    }
 }
 
 fn policy(name: &str, policy: RestartPolicy) -> Arc<Declared> {

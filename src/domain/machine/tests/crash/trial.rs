@@ -188,7 +188,8 @@ impl Trial {
         let calls = world.engine.calls.len();
         world.crash();
         world.pass(REST_MS);
-        let mutating = |call: &&String| !matches!(call.as_str(), "list" | "inspect");
+        let mutating =
+            |call: &&String| !matches!(call.as_str(), "list" | "inspect" | "late inspect");
         let did: Vec<&String> = world.engine.calls[calls..].iter().filter(mutating).collect();
         if !did.is_empty() {
             faults.push(format!("another start did {did:?}"));

@@ -99,6 +99,10 @@ impl Engine {
     pub fn carry_out(&mut self, op: &Op, now: u64) -> Result<Outcome, Fault> {
         match op {
             Op::Inspect(name) => self.inspect(name, now),
+            Op::CheckPaths(declared) => {
+                self.calls.push("check".to_owned());
+                self.check_paths(declared).map(|()| Outcome::PathsThere)
+            }
             Op::Create(new) => self.create(new),
             Op::Start(id, declared) => self.start(id, declared.as_deref(), now),
             Op::Signal(id, signal) => {

@@ -9,10 +9,11 @@ use super::super::{Machine, Start};
 use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId};
 use crate::domain::event::{AskId, ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::{BootId, ContainerId, StoreId, Uid};
 use crate::domain::observed::EngineInfo;
 use crate::domain::time::{Now, Tick};
-use crate::domain::view::{State, Task, TaskId, View};
+use crate::domain::view::{State, Status, Task, TaskId, View};
 
 mod asks;
 
@@ -25,7 +26,7 @@ mod store;
 pub use engine::{Engine, Made, made, reading};
 use fuse::Late;
 pub use fuse::{Due, Fuse, Meanwhile, Mishap, Pace, Side, Way};
-pub use store::{Kept, Store};
+pub use store::Store;
 
 pub const BOOT: &str = "boot-1";
 
@@ -59,6 +60,8 @@ pub struct World {
     pub answers: BTreeMap<AskId, Answer>,
     pub views: BTreeMap<Uid, Arc<View>>,
     pub tasks: BTreeMap<TaskId, Arc<Task>>,
+    pub entries: BTreeMap<Seq, Arc<Entry>>,
+    pub status: Arc<Status>,
     pub logs: Vec<String>,
     /// Pairs of containers of one workload that lived at the same time.
     pub twins: Vec<String>,
@@ -86,6 +89,9 @@ pub struct World {
 pub fn start(boot: &str, store: &Store) -> Start {
     Start {
         node: "node".to_owned(),
+        token: store.token.clone(),
+        entries: store.kept.entries.values().cloned().collect(),
+        next_seq: Seq(store.kept.last_seq + 1),
         engine: "docker",
         store: StoreId::new("0123456789abcdef"),
         whole: store.kept.whole,
@@ -127,6 +133,8 @@ impl World {
             answers: BTreeMap::new(),
             views: BTreeMap::new(),
             tasks: BTreeMap::new(),
+            entries: BTreeMap::new(),
+            status: Arc::default(),
             logs: Vec::new(),
             twins: Vec::new(),
             pace: Pace::default(),
@@ -167,6 +175,7 @@ impl World {
         self.answers.clear();
         self.views.clear();
         self.tasks.clear();
+        self.entries.clear();
         self.died = None;
         self.left = 0;
         self.store.reopen(&format!("token-{}", self.lives));
@@ -269,6 +278,12 @@ impl World {
                     Some(commit) => self.gated.entry(commit).or_default().push(step),
                     None => self.release(step),
                 },
+                Effect::Release(step) => {
+                    let gated = self.gated.values_mut();
+                    let released = gated.flat_map(|steps| steps.extract_if(.., |s| s.id == step));
+                    let released: Vec<Step> = released.collect();
+                    released.into_iter().for_each(|step| self.release(step));
+                }
                 Effect::Pull(image) => self.pull(image),
                 Effect::List(id) => self.list(id),
                 other => self.show(other),
@@ -290,6 +305,13 @@ impl World {
             Effect::PublishTask(task) => {
                 self.tasks.insert(task.id, task);
             }
+            Effect::PublishEntry(seq, Some(entry)) => {
+                self.entries.insert(seq, entry);
+            }
+            Effect::PublishEntry(seq, None) => {
+                self.entries.remove(&seq);
+            }
+            Effect::PublishStatus(status) => self.status = status,
             Effect::Log(_, text) => self.logs.push(text),
             Effect::ReopenStream => self.engine.calls.push("reopen".to_owned()),
             Effect::Transition(change) => {
@@ -388,6 +410,7 @@ impl World {
             }
             return;
         }
+        self.check_intent(&step.op);
         let mishap = self.mishap.filter(|mishap| mishap.at == self.left);
         let fault = |kind| Err(Fault::new(kind, "call", "x", "a mishap"));
         let result = match mishap.map(|mishap| mishap.way) {
@@ -410,6 +433,25 @@ impl World {
         let answered = !self.unanswered.iter().any(|word| call.starts_with(word));
         let answer = Event::StepDone(step.id, result);
         if answered { self.events.push_back(answer) } else { self.withheld.push(answer) }
+    }
+
+    /// No intent, no step; but a store that cannot write keeps nothing from being made.
+    fn check_intent(&self, op: &Op) {
+        match op {
+            Op::Create(new) => {
+                let writes = !self.machine.conditions.contains_key("storeFailing");
+                let intended = self.store.intends_create(new.name.as_str());
+                assert!(intended || !writes, "a create that nothing tells of: {}", new.name);
+            }
+            Op::Remove(target) => {
+                let names = self.engine.containers.iter();
+                let mut names =
+                    names.filter(|(name, m)| *name == target || m.id.as_str() == target);
+                let intended = names.all(|(name, _)| self.store.intends_removal(name));
+                assert!(intended, "a removal that nothing tells of: {target}");
+            }
+            _ => {}
+        }
     }
 
     fn call(&mut self, op: &Op) -> Result<Outcome, Fault> {
