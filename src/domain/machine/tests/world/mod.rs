@@ -63,7 +63,7 @@ pub struct World {
     pub entries: BTreeMap<Seq, Arc<Entry>>,
     pub status: Arc<Status>,
     pub logs: Vec<String>,
-    /// Pairs of containers of one workload that lived at the same time.
+    /// Pairs of containers of one workload that live at the same time by what an agent did.
     pub twins: Vec<String>,
 
     // How it goes.
@@ -455,8 +455,9 @@ impl World {
     }
 
     fn call(&mut self, op: &Op) -> Result<Outcome, Fault> {
+        let before = self.engine.twins().is_some();
         let result = self.engine.carry_out(op, self.now);
-        if let Some((a, b)) = self.engine.twins() {
+        if let Some((a, b)) = self.engine.twins().filter(|_| !before) {
             self.twins.push(format!("{a:?} and {b:?}"));
         }
         result
