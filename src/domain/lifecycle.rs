@@ -124,6 +124,8 @@ pub struct Workload {
     pub stop_deadline: Option<Tick>,
     /// The same for the first of the discards.
     pub discard_deadline: Option<Tick>,
+    /// No removal before this: the store cannot write the intent of it.
+    pub removal_rests_until: Option<Tick>,
     /// Why the last of the discards that was tried could not be removed.
     pub discard_error: String,
     /// Discards in a row that could not be removed; all of them were tried when it is their number.
@@ -187,6 +189,7 @@ impl Workload {
             gap: false,
             stop_deadline: None,
             discard_deadline: None,
+            removal_rests_until: None,
             discard_error: String::new(),
             discards_failed: 0,
             retry_at: None,

@@ -105,6 +105,7 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
         // A twin gets its grace before it is removed by force.
         None if running => Decision::Stop(Slot::Discard),
         Some(_) if running && waiting => Decision::Nothing,
+        _ if w.removal_rests_until.is_some_and(|at| at > now) => Decision::Nothing,
         _ => Decision::Remove,
     }
 }
@@ -278,6 +279,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.waits_until(context),
         w.stop_deadline,
         w.discard_deadline,
+        w.removal_rests_until,
         w.stable_at(context),
         start_expected,
         gate,

@@ -142,7 +142,7 @@ impl Machine {
         let dirty = w.dirty;
         let record = w.record.clone();
         // With a store that fails, its labels alone make the container findable.
-        let ahead = match (self.store_writes(), self.is_intended(&name)) {
+        let ahead = match (self.store_writes(), self.journal.is_about(&name)) {
             (false, _) => Ahead::Nothing,
             (true, false) => {
                 Ahead::Intent(Intent::Create { uid: uid.clone(), instance: name.clone() })
@@ -235,13 +235,19 @@ impl Machine {
     }
 
     fn remove(&mut self, uid: &Uid) {
+        let (writes, later) = (self.store_writes(), self.later(limits::ROW_WRITE_MS));
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.record.discards.first().cloned() else { return };
+        if !writes && !self.journal.is_about(&instance.name) {
+            // Tried again without holding up what the workload needs else.
+            w.removal_rests_until = Some(later);
+            return;
+        }
         w.settled.retain(|settled| *settled != instance.name);
         let replaced_by = w.replaced_by(&instance).cloned();
         let (name, container) = (instance.name.clone(), instance.container.clone());
         let ahead = match replaced_by {
-            _ if self.is_intended(&name) => Ahead::Nothing,
+            _ if self.journal.is_about(&name) => Ahead::Nothing,
             Some(new) => {
                 Ahead::Intent(Intent::Replace { uid: uid.clone(), old: name, container, new })
             }

@@ -194,7 +194,7 @@ impl Machine {
         let now = self.now.tick;
         for stray in orphans {
             let name = &stray.tags.instance;
-            if self.is_intended(name) || self.is_loose(name) {
+            if self.journal.is_about(name) || self.is_loose(name) {
                 continue;
             }
             let since = before.get(&stray.id).copied().unwrap_or(now);

@@ -84,6 +84,11 @@ impl Journal {
         (self.entries.len(), self.failing.len())
     }
 
+    /// Whether there is an entry about this instance that is not being settled.
+    pub(super) fn is_about(&self, instance: &InstanceName) -> bool {
+        self.by_instance.contains_key(instance)
+    }
+
     /// When the journal wants to be looked at if nothing else happens. `engine`: it answers.
     pub(super) fn next_deadline(&self, engine: bool) -> Option<Tick> {
         let loose = self.loose.next_deadline().filter(|_| engine);
@@ -106,11 +111,6 @@ impl Journal {
 
 impl Machine {
     // --- writing -------------------------------------------------------------------------------
-
-    /// Whether the journal has an entry about this instance that is not being settled.
-    pub(super) fn is_intended(&self, instance: &InstanceName) -> bool {
-        self.journal.by_instance.contains_key(instance)
-    }
 
     /// A new entry; it is shown once it is durable.
     fn intend(&mut self, intent: Intent, writes: &mut Vec<Write>) -> Seq {
@@ -166,11 +166,12 @@ impl Machine {
     /// because what is in the journal after a crash goes.
     pub(super) fn settle(&mut self, uid: &Uid) {
         self.take_late(uid);
-        let Some(w) = self.workloads.get(uid) else { return };
+        let writes = self.store_writes();
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.settled.retain(|name| self.journal.is_about(name));
         // The end of the row is about to take it along.
         let is_ending = w.record.desired == Desired::Deleted && w.step.is_some();
-        let names = w.settled.iter().any(|name| self.is_intended(name));
-        if w.held || is_ending || !names || !self.store_writes() {
+        if w.held || is_ending || w.settled.is_empty() || !writes {
             return;
         }
         self.persist_row(uid, Purpose::Settled, None);
