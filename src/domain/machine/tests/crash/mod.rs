@@ -131,3 +131,23 @@ fn a_crash_during_a_slow_call_loses_doubles_and_leaves_nothing() {
         });
     }
 }
+
+/// The store fails once, or stalls for 20 s, at any commit.
+#[test]
+fn a_store_that_fails_or_stalls_loses_doubles_and_leaves_nothing() {
+    let ways = [Way::Fails, Way::Stalls(20_000)];
+    for scenario in SCENARIOS.iter().chain(PAIRS) {
+        at_every_call(&Trial::of(scenario), &ways, |trial| drop(trial.check()));
+    }
+}
+
+/// And the agent dies at any point after that.
+#[test]
+fn a_crash_after_the_store_failed_loses_doubles_and_leaves_nothing() {
+    let ways = [Way::Fails, Way::Stalls(20_000)];
+    for scenario in PAIRS {
+        at_every_call(&Trial::of(scenario), &ways, |trial| {
+            at_every_point(trial, &FEW, |trial| drop(trial.check()));
+        });
+    }
+}

@@ -3,8 +3,10 @@
 use std::sync::Arc;
 
 use super::super::*;
-use crate::domain::names::Uid;
+use crate::domain::names::{InstanceName, Uid};
 use crate::domain::record::Desired;
+use crate::domain::spec_hash::spec_hash;
+use crate::limits;
 
 /// One thing that is done, or that happens, to the one workload of a scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
@@ -16,6 +18,8 @@ pub enum Deed {
     Exit,
     /// Somebody removes its container.
     Vanish,
+    /// A container of this store is there that no record and no entry knows.
+    Orphan(Phase),
 }
 
 /// A workload is brought into a state, and then the deeds are done while the agent may die.
@@ -26,7 +30,7 @@ pub struct Scenario {
     pub deeds: &'static [Deed],
 }
 
-use Deed::{Apply, Exit, Vanish};
+use Deed::{Apply, Exit, Orphan, Vanish};
 
 const START: Deed = Deed::Verb(Verb::Start);
 const STOP: Deed = Deed::Verb(Verb::Stop);
@@ -48,6 +52,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "remove stopped", before: &[Apply("a:1"), STOP], deeds: &[REMOVE] },
     Scenario { name: "recreate", before: &[Apply("a:1")], deeds: &[Vanish] },
     Scenario { name: "remove and apply", before: &[Apply("a:1")], deeds: &[REMOVE, Apply("a:2")] },
+    Scenario { name: "orphan", before: &[], deeds: &[Orphan(Phase::Created)] },
+    Scenario { name: "running orphan", before: &[Apply("a:1")], deeds: &[Orphan(Phase::Running)] },
     Scenario { name: "two applies", before: &[Apply("a:1")], deeds: &[Apply("a:2"), Apply("a:3")] },
     Scenario { name: "stop and start", before: &[Apply("a:1")], deeds: &[STOP, START] },
     Scenario {
@@ -107,6 +113,21 @@ pub struct Wanted {
     pub started_after_ms: u64,
 }
 
+/// A container of this store that is nobody's.
+pub fn orphan(phase: Phase) -> (String, Made) {
+    let name = "bargee-orphan-00000001";
+    let tags = Tags {
+        uid: Uid::new("nobody"),
+        key: workload("orphan", |_| {}).key.clone(),
+        instance: InstanceName::new(name),
+        generation: 1,
+        spec_hash: spec_hash(&declared("a:1")),
+        store: StoreId::new("0123456789abcdef"),
+        node: "node".to_owned(),
+    };
+    (name.to_owned(), made("orphan", tags, phase))
+}
+
 /// The declaration of a scenario's workload with this image.
 pub fn declared(image: &str) -> Arc<Declared> {
     workload("web", |spec| spec.image = image.to_owned())
@@ -139,6 +160,7 @@ impl Model {
                     }
                 }
             }
+            Orphan(_) => {}
             Exit | Vanish => {
                 if let Some(w) = &mut wanted {
                     w.started_after_ms = now;
@@ -154,5 +176,11 @@ impl Scenario {
     pub fn is_calm(&self) -> bool {
         let mut all = self.before.iter().chain(self.deeds);
         !all.any(|deed| matches!(deed, Exit | Vanish | Apply("crashing:2")))
+    }
+
+    /// Everything that the deeds lead to leaves the agent within this time.
+    pub fn lasts_ms(&self) -> u64 {
+        let is_orphan = self.deeds.iter().any(|deed| matches!(deed, Orphan(_)));
+        if is_orphan { 2 * limits::ORPHAN_MS } else { 60_000 }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::check::faults_at_rest;
-use super::scenario::{Deed, Model, Scenario, declared};
+use super::scenario::{Deed, Model, Scenario, declared, orphan};
 use crate::domain::effect::Answer;
 use crate::domain::event::AskId;
 use crate::domain::names::Uid;
@@ -24,6 +24,8 @@ pub struct Trial {
     pub holds_names: bool,
     /// What is done between the death of an agent and the birth of the next.
     pub between: fn(&mut World),
+    /// How long it may take until everything is at rest.
+    pub rest_ms: u64,
 }
 
 /// How it went.
@@ -67,6 +69,7 @@ impl Trial {
             meanwhile: None,
             holds_names: false,
             between: |_| {},
+            rest_ms: REST_MS,
         }
     }
 
@@ -144,13 +147,15 @@ impl Trial {
             }
         } else {
             for deed in self.scenario.deeds {
-                if world.died.is_none() {
+                // What was refused or waits for the store is not there to be stopped.
+                let possible =
+                    matches!(deed, Deed::Apply(_) | Deed::Orphan(_)) || !world.views.is_empty();
+                if world.died.is_none() && possible {
                     all.push(do_one(world, deed));
                 }
             }
         }
-        // Everything that the deeds lead to leaves within this time.
-        world.pass(60_000);
+        world.pass(self.scenario.lasts_ms());
         all
     }
 
@@ -164,10 +169,10 @@ impl Trial {
             world.fuse = fuses.next().flatten();
             world.mishap = None;
             world.crash();
-            world.pass(REST_MS);
+            world.pass(self.rest_ms);
         }
         world.fuse = None;
-        world.pass(REST_MS);
+        world.pass(self.rest_ms);
         deaths
     }
 
@@ -187,7 +192,7 @@ impl Trial {
         let (kept, containers) = (world.store.kept.clone(), world.engine.containers.clone());
         let calls = world.engine.calls.len();
         world.crash();
-        world.pass(REST_MS);
+        world.pass(self.rest_ms);
         let mutating =
             |call: &&String| !matches!(call.as_str(), "list" | "inspect" | "late inspect");
         let did: Vec<&String> = world.engine.calls[calls..].iter().filter(mutating).collect();
@@ -232,6 +237,14 @@ fn prepare_for(world: &mut World, deed: &'static Deed, uid: Option<Uid>) -> (Eve
         Deed::Verb(verb) => {
             let uid = uid.expect("a workload");
             (Request::Verb(verb.clone(), uid.clone()), uid)
+        }
+        Deed::Orphan(phase) => {
+            let (name, made) = orphan(phase.clone());
+            let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+            world.engine.containers.insert(name, made);
+            let asked = Asked { deed, uid: uid.clone(), ask: None, at };
+            let action = ContainerAction::Changed;
+            return (Event::Container(ContainerEvent { id, uid, action }), asked);
         }
         Deed::Exit | Deed::Vanish => {
             let (id, uid) = (world.container("web"), uid.expect("a workload"));

@@ -22,24 +22,31 @@ pub enum Side {
     Late(Due),
 }
 
-/// The `at`-th thing that leaves the agent, if it is a call of the engine, does not go as usual.
+/// The `at`-th thing that leaves the agent does not go as usual, if it is one of those that can go
+/// this way.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub struct Mishap {
     pub at: usize,
     pub way: Way,
 }
 
-/// How a call goes.
+/// How a call of the engine, or a commit, goes.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub enum Way {
-    /// It is not done, and answered with this.
+    /// A call is not done, and answered with this.
     NotDone(FaultKind),
-    /// It is done, and answered with this.
+    /// A call is done, and answered with this.
     Done(FaultKind),
-    /// It is answered with this, and done later.
+    /// A call is answered with this, and done later.
     DoneLater(FaultKind, Due),
-    /// It is done later, and answered then.
+    /// A call is done later, and answered then.
     Slow(Due),
+    /// A commit fails.
+    Fails,
+    /// A commit takes so many milliseconds.
+    Stalls(u64),
+    /// A commit is written, and is said to have failed.
+    Unknown,
 }
 
 /// Happens when the `at`-th thing leaves the agent, and is heard of before its answer.

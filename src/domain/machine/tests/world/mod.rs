@@ -6,7 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::super::{Machine, Start};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId, Write};
 use crate::domain::event::{AskId, ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::intent::{Entry, Seq};
@@ -47,6 +47,8 @@ pub struct World {
     events: VecDeque<Event>,
     /// Commits that a slow store has not taken yet.
     queued: VecDeque<Commit>,
+    /// It writes nothing before this.
+    stalled_until: Option<u64>,
     /// Steps whose commit is not durable yet.
     gated: BTreeMap<CommitId, Vec<Step>>,
     /// Steps that a slow engine has not taken yet.
@@ -126,6 +128,7 @@ impl World {
             last: 0,
             events: VecDeque::new(),
             queued: VecDeque::new(),
+            stalled_until: None,
             gated: BTreeMap::new(),
             steps: Vec::new(),
             withheld: Vec::new(),
@@ -167,6 +170,7 @@ impl World {
         self.lives += 1;
         self.events.clear();
         self.queued.clear();
+        self.stalled_until = None;
         self.gated.clear();
         self.steps.clear();
         self.withheld.clear();
@@ -225,7 +229,8 @@ impl World {
             }
             if let Some(event) = self.events.pop_front() {
                 self.step(event);
-            } else if !self.queued.is_empty() {
+            } else if !self.queued.is_empty() && self.stalled_until.is_none_or(|at| at <= self.now)
+            {
                 self.write_queued();
             } else if let Some(step) = self.steps.pop() {
                 self.run(step);
@@ -256,7 +261,8 @@ impl World {
         let end = self.now + ms;
         loop {
             let machine = self.machine.next_deadline().map(|tick| tick.0);
-            let next = machine.into_iter().chain(self.engine.next_late()).min();
+            let others = self.engine.next_late().into_iter().chain(self.stalled_until);
+            let next = machine.into_iter().chain(others).min();
             let Some(at) = next.filter(|at| *at <= end && self.died.is_none()) else { break };
             self.now = self.now.max(at);
             self.engine.do_late(Due::In(0).from(self.now), self.now);
@@ -353,17 +359,32 @@ impl World {
 
     /// All that waits is one transaction, unless one of it is bad: then each is one.
     fn write_queued(&mut self) {
-        let batch: Vec<Commit> = self.queued.drain(..).collect();
-        let there = self.leaves(|| {
-            let writes = batch.iter().flat_map(|commit| &commit.writes);
-            format!("commit of {:?}", writes.collect::<Vec<_>>())
-        });
-        if !there {
+        let stalled = self.stalled_until.is_some_and(|at| at > self.now);
+        if stalled || self.died.is_some() {
             return;
         }
-        for commit in batch {
-            let result = self.store.commit(&commit);
-            self.events.push_back(Event::Committed(commit.id, result));
+        let batch: Vec<Commit> = self.queued.drain(..).collect();
+        let stalled = self.stalled_until.take().is_some();
+        if !stalled && !self.leaves(|| format!("commit of {:?}", writes_of(&batch))) {
+            return;
+        }
+        match self.mishap.filter(|m| m.at == self.left && !stalled).map(|m| m.way) {
+            Some(Way::Stalls(ms)) => {
+                self.stalled_until = Some(self.now + ms);
+                self.queued = batch.into();
+            }
+            Some(Way::Fails) => {
+                let failed = |c: Commit| Event::Committed(c.id, Err("a mishap".to_owned()));
+                self.events.extend(batch.into_iter().map(failed));
+            }
+            way => {
+                self.store.lies |= way == Some(Way::Unknown);
+                for commit in batch {
+                    let result = self.store.commit(&commit);
+                    self.events.push_back(Event::Committed(commit.id, result));
+                }
+                self.store.lies &= way != Some(Way::Unknown);
+            }
         }
     }
 
@@ -414,7 +435,7 @@ impl World {
         let mishap = self.mishap.filter(|mishap| mishap.at == self.left);
         let fault = |kind| Err(Fault::new(kind, "call", "x", "a mishap"));
         let result = match mishap.map(|mishap| mishap.way) {
-            None => {
+            None | Some(Way::Fails | Way::Stalls(_) | Way::Unknown) => {
                 let late = self.engine.fault("late");
                 let result = self.call(&step.op);
                 // Or it is done, and the answer comes too late.
@@ -490,4 +511,8 @@ impl World {
     pub fn show_event(&mut self, id: ContainerId, uid: Uid, action: ContainerAction) {
         self.events.push_back(Event::Container(ContainerEvent { id, uid, action }));
     }
+}
+
+fn writes_of(batch: &[Commit]) -> Vec<&Write> {
+    batch.iter().flat_map(|commit| &commit.writes).collect()
 }
