@@ -3,6 +3,7 @@
 //! the generation that was acknowledged, and nothing beside.
 
 use super::*;
+use crate::domain::intent::Intent;
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
 mod check;
@@ -42,7 +43,9 @@ fn sides(death: &str, dues: &[Due]) -> Vec<(Side, bool)> {
 /// Tries every side of every point, until a trial has no such point; how many trials there were.
 fn at_every_point(trial: &Trial, dues: &[Due], mut each: impl FnMut(&Trial)) -> usize {
     let mut trials = 0;
-    for at in 1.. {
+    // What dies before its mishap never has it.
+    let first = trial.mishap.filter(|_| trial.fuses.is_empty()).map_or(1, |mishap| mishap.at);
+    for at in first.. {
         let with = |(side, holds_names): (Side, bool)| {
             let mut trial = Trial { holds_names, ..trial.clone() };
             trial.fuses.push(Fuse { at, side });
@@ -96,14 +99,15 @@ fn a_crash_during_the_recovery_loses_doubles_and_leaves_nothing() {
     }
 }
 
-/// Tries a mishap at every call; which ways it may go is asked again for each.
+/// Lets each mishap befall everything that it can.
 fn at_every_call(trial: &Trial, ways: &[Way], mut each: impl FnMut(&Trial)) {
-    for at in 1.. {
-        let with = |way| Trial { mishap: Some(Mishap { at, way }), ..trial.clone() };
-        if !ways.iter().any(|way| with(*way).happens()) {
-            break;
+    for at in 1..=trial.left() {
+        for &way in ways {
+            let trial = Trial { mishap: Some(Mishap { at, way }), ..trial.clone() };
+            if trial.happens() {
+                each(&trial);
+            }
         }
-        ways.iter().for_each(|way| each(&with(*way)));
     }
 }
 
@@ -150,4 +154,69 @@ fn a_crash_after_the_store_failed_loses_doubles_and_leaves_nothing() {
             at_every_point(trial, &FEW, |trial| drop(trial.check()));
         });
     }
+}
+
+// --- without the journal -----------------------------------------------------------------------
+
+/// Sooner than orphans are swept: then the journal is all there is.
+const SOON_MS: u64 = 60_000;
+
+/// What is wrong at rest in all trials of `scenarios` if `forget` is done to the journal between two
+/// agents, of those in which nothing is with the journal as it was.
+fn wrong_without(scenarios: &[&str], forget: fn(&mut World)) -> Vec<String> {
+    let slow = [Way::Slow(Due::In(15_000))];
+    let mut wrong = Vec::new();
+    let mut each = |trial: &Trial| {
+        let with = trial.run().faults;
+        let without = Trial { between: forget, ..trial.clone() }.run().faults;
+        wrong.extend(without.into_iter().filter(|_| with.is_empty()));
+    };
+    let all = SCENARIOS.iter().chain(PAIRS);
+    for scenario in all.filter(|scenario| scenarios.contains(&scenario.name)) {
+        let trial = Trial { rest_ms: SOON_MS, ..Trial::of(scenario) };
+        at_every_point(&trial, &FEW, &mut each);
+        at_every_call(&trial, &slow, |trial| {
+            at_every_point(trial, &FEW, &mut each);
+        });
+    }
+    wrong
+}
+
+fn forget_if(world: &mut World, is_meant: impl Fn(&Intent) -> bool) {
+    world.store.kept.entries.retain(|_, entry| !is_meant(&entry.intent));
+}
+
+fn are_left_behind(wrong: &[String]) -> bool {
+    wrong.iter().any(|fault| fault.contains("is left behind"))
+}
+
+/// A workload is gone with its row while the engine is still busy with its create.
+#[test]
+fn without_the_entries_of_creates_containers_are_left_behind() {
+    let wrong = wrong_without(&["apply and remove", "update and remove"], |world| {
+        forget_if(world, |intent| matches!(intent, Intent::Create { .. }));
+    });
+    assert!(are_left_behind(&wrong), "{wrong:#?}");
+}
+
+/// An orphan was recognised, and is in no row.
+#[test]
+fn without_the_entries_of_removals_containers_are_left_behind() {
+    let wrong = wrong_without(&["orphan", "running orphan"], |world| {
+        forget_if(world, |intent| matches!(intent, Intent::Remove { .. }));
+    });
+    assert!(are_left_behind(&wrong), "{wrong:#?}");
+}
+
+/// What goes is in the row of its workload as well, written together with the entry, until it is
+/// gone. So these entries hold changes up, and show what is in flight; the row alone would do.
+#[test]
+fn what_a_workload_removes_is_in_its_row_as_well() {
+    let scenarios: Vec<&str> = SCENARIOS.iter().chain(PAIRS).map(|s| s.name).collect();
+    let orphans = ["orphan", "running orphan"];
+    let of_rows: Vec<&str> = scenarios.into_iter().filter(|s| !orphans.contains(s)).collect();
+    let wrong = wrong_without(&of_rows, |world| {
+        forget_if(world, |intent| !matches!(intent, Intent::Create { .. }));
+    });
+    assert!(wrong.is_empty(), "{wrong:#?}");
 }

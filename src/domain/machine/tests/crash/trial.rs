@@ -47,6 +47,8 @@ struct Begun<F> {
     /// How the workload may stand.
     may_be: Vec<Model>,
     happened: bool,
+    /// How much left the first agent.
+    left: usize,
     /// Those of the next agents.
     fuses: F,
 }
@@ -92,13 +94,18 @@ impl Trial {
         self.live_and_die(&mut world, fuses)
     }
 
+    /// How much leaves the first agent.
+    pub fn left(&self) -> usize {
+        self.begin().left
+    }
+
     /// Whether its mishap, or its second deed, comes about.
     pub fn happens(&self) -> bool {
         self.begin().happened
     }
 
     pub fn run(&self) -> Verdict {
-        let Begun { mut world, may_be, happened, fuses } = self.begin();
+        let Begun { mut world, may_be, happened, fuses, .. } = self.begin();
         let deaths = self.live_and_die(&mut world, fuses);
         let faults = self.faults_of(&mut world, &may_be);
         Verdict { deaths, happened, faults, calls: world.engine.calls.clone() }
@@ -123,12 +130,14 @@ impl Trial {
         let mut fuses = self.fuses.iter().copied();
         world.fuse = fuses.next();
         let asked = self.do_all(&mut world);
-        let happened = match self.meanwhile {
-            Some(_) => asked.len() == self.scenario.deeds.len(),
-            None => world.mishap.is_some_and(|mishap| mishap.at <= world.left),
+        let happened = match (self.mishap, self.meanwhile) {
+            (Some(_), _) => world.mishap.is_none(),
+            (None, Some(_)) => asked.len() == self.scenario.deeds.len(),
+            (None, None) => true,
         };
+        let left = world.left;
         let may_be = may_be(&world, model, &asked);
-        Begun { world, may_be, happened, fuses }
+        Begun { world, may_be, happened, left, fuses }
     }
 
     /// Does the deeds one after the other, or the second while the first is under way.

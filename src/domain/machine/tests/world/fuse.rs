@@ -45,8 +45,6 @@ pub enum Way {
     Fails,
     /// A commit takes so many milliseconds.
     Stalls(u64),
-    /// A commit is written, and is said to have failed.
-    Unknown,
 }
 
 /// Happens when the `at`-th thing leaves the agent, and is heard of before its answer.

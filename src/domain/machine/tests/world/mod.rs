@@ -256,21 +256,21 @@ impl World {
         self.take(effects);
     }
 
-    /// Lets time pass, with every deadline of the machine and of the engine on the way.
+    /// Lets time pass, with every deadline of the machine, the engine and the store on the way, but
+    /// not beyond the death of the agent.
     pub fn pass(&mut self, ms: u64) {
         let end = self.now + ms;
-        loop {
+        while self.died.is_none() {
             let machine = self.machine.next_deadline().map(|tick| tick.0);
             let others = self.engine.next_late().into_iter().chain(self.stalled_until);
-            let next = machine.into_iter().chain(others).min();
-            let Some(at) = next.filter(|at| *at <= end && self.died.is_none()) else { break };
-            self.now = self.now.max(at);
+            let next = machine.into_iter().chain(others).min().filter(|at| *at <= end);
+            self.now = self.now.max(next.unwrap_or(end));
             self.engine.do_late(Due::In(0).from(self.now), self.now);
             self.feed(Event::Deadline);
+            if next.is_none() {
+                break;
+            }
         }
-        self.now = end;
-        self.engine.do_late(Due::In(0).from(end), end);
-        self.feed(Event::Deadline);
     }
 
     fn take(&mut self, effects: Vec<Effect>) {
@@ -346,6 +346,12 @@ impl World {
         }
     }
 
+    /// The mishap that befalls what is just leaving, if it is one that can.
+    fn befalls(&mut self, can: impl Fn(Way) -> bool) -> Option<Way> {
+        let mishap = self.mishap.take_if(|mishap| mishap.at == self.left && can(mishap.way))?;
+        Some(mishap.way)
+    }
+
     fn persist(&mut self, commit: Commit) {
         if self.store_hangs {
             self.hung = Some(commit.id);
@@ -368,7 +374,7 @@ impl World {
         if !stalled && !self.leaves(|| format!("commit of {:?}", writes_of(&batch))) {
             return;
         }
-        match self.mishap.filter(|m| m.at == self.left && !stalled).map(|m| m.way) {
+        match self.befalls(|way| matches!(way, Way::Fails | Way::Stalls(_))) {
             Some(Way::Stalls(ms)) => {
                 self.stalled_until = Some(self.now + ms);
                 self.queued = batch.into();
@@ -377,13 +383,11 @@ impl World {
                 let failed = |c: Commit| Event::Committed(c.id, Err("a mishap".to_owned()));
                 self.events.extend(batch.into_iter().map(failed));
             }
-            way => {
-                self.store.lies |= way == Some(Way::Unknown);
+            _ => {
                 for commit in batch {
                     let result = self.store.commit(&commit);
                     self.events.push_back(Event::Committed(commit.id, result));
                 }
-                self.store.lies &= way != Some(Way::Unknown);
             }
         }
     }
@@ -432,10 +436,9 @@ impl World {
             return;
         }
         self.check_intent(&step.op);
-        let mishap = self.mishap.filter(|mishap| mishap.at == self.left);
         let fault = |kind| Err(Fault::new(kind, "call", "x", "a mishap"));
-        let result = match mishap.map(|mishap| mishap.way) {
-            None | Some(Way::Fails | Way::Stalls(_) | Way::Unknown) => {
+        let result = match self.befalls(|way| !matches!(way, Way::Fails | Way::Stalls(_))) {
+            None | Some(Way::Fails | Way::Stalls(_)) => {
                 let late = self.engine.fault("late");
                 let result = self.call(&step.op);
                 // Or it is done, and the answer comes too late.

@@ -1,7 +1,7 @@
 //! The made-up store: what it keeps outlives the agent, and what it demands of a commit is what
 //! `docs/recovery.md` says of the real one.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use crate::domain::effect::{Commit, Write};
 use crate::domain::intent::{Entry, Intent, Seq};
@@ -31,14 +31,8 @@ pub struct Store {
     pub fails: bool,
     /// It fails, but for declarations.
     pub rows_fail: bool,
-    /// It writes, and says that it failed: as a disk does that cannot be read back.
-    pub lies: bool,
-    /// Entries whose commit it lied about: nobody can know any more whether they are there.
-    doubtful: BTreeSet<Seq>,
-    /// Changes that asked for what the store does not do are an error of theirs, not a test's.
+    /// A test means to ask for what the store does not do; else that is a failure of the machine.
     pub may_break: bool,
-    /// What they were.
-    pub broken: Vec<String>,
 }
 
 impl Store {
@@ -56,7 +50,6 @@ impl Store {
     /// Another process opens it.
     pub fn reopen(&mut self, token: &str) {
         token.clone_into(&mut self.token);
-        self.doubtful.clear();
     }
 
     /// One transaction: all of it or nothing.
@@ -68,26 +61,13 @@ impl Store {
         let mut after = self.kept.clone();
         for write in &commit.writes {
             if let Err(problem) = apply(&mut after, write, &self.token) {
-                return self.refuse(commit, write, problem);
+                let text = format!("{problem}: {write:?} in {commit:?}, token {}", self.token);
+                assert!(self.may_break, "the store's contract is broken: {text}");
+                return Err(problem.to_owned());
             }
         }
         self.kept = after;
-        if self.lies {
-            self.doubtful.extend(commit.writes.iter().filter_map(seq_of));
-            return Err("nobody knows".to_owned());
-        }
         Ok(())
-    }
-
-    /// The writer asked for what cannot be. It may after a commit of unknown outcome only.
-    fn refuse(&mut self, commit: &Commit, write: &Write, problem: &str) -> Result<(), String> {
-        let doubtful = seq_of(write).is_some_and(|seq| self.doubtful.contains(&seq));
-        let text = format!("{problem}: {write:?} in {commit:?}, token {}", self.token);
-        assert!(doubtful || self.may_break, "the store's contract is broken: {text}");
-        if !doubtful {
-            self.broken.push(text);
-        }
-        Err(problem.to_owned())
     }
 
     /// There is an entry that lets the engine be asked to create this instance.
@@ -112,14 +92,6 @@ fn named(intent: &Intent) -> [Option<&InstanceName>; 2] {
     match intent {
         Intent::Replace { old, new, .. } => [Some(old), Some(new)],
         other => [other.instance(), None],
-    }
-}
-
-fn seq_of(write: &Write) -> Option<Seq> {
-    match write {
-        Write::Intend(entry) | Write::Claim(entry) => Some(entry.seq),
-        Write::Settle(seq) | Write::DropEntry(seq) => Some(*seq),
-        _ => None,
     }
 }
 
