@@ -83,7 +83,7 @@ fn a_crash_amid_two_deeds_loses_doubles_and_leaves_nothing() {
                 if !trial.check().happened {
                     break;
                 }
-                at_every_point(&trial, &DUES, |trial| drop(trial.check()));
+                at_every_point(&trial, &FEW, |trial| drop(trial.check()));
             }
         }
     }

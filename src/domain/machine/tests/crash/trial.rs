@@ -9,7 +9,7 @@ use crate::domain::names::Uid;
 use world::{Fuse, Meanwhile, Mishap, Pace, Side};
 
 /// Long enough for every backoff, every sweep and every late create.
-const REST_MS: u64 = 900_000;
+const REST_MS: u64 = 400_000;
 
 /// One run.
 #[derive(Clone, Debug)]
