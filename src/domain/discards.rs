@@ -25,6 +25,11 @@ impl Workload {
     /// The first of the discards could not be removed. The others have their turn before it is
     /// tried again, after a delay that doubles with each round: one of them may live.
     pub fn fail_discard(&mut self, error: String, now: Tick) {
+        let lives = self.may_live(Slot::Discard);
+        self.note_discard_dead();
+        if let Some(first) = self.record.discards.first().filter(|_| lives) {
+            self.live_discards.push(first.name.clone());
+        }
         self.discard_error = error;
         self.discards_failed = self.discards_failed.saturating_add(1);
         let others = self.record.discards.len() > 1;
@@ -49,7 +54,22 @@ impl Workload {
     /// A container that is to go may live: one that was seen to, or was not looked at yet.
     pub fn discards_may_live(&self) -> bool {
         let seen = self.discards_failed.max(1);
-        self.may_live(Slot::Discard) || self.record.discards.len() > seen
+        let unseen = self.record.discards.len() > seen;
+        self.may_live(Slot::Discard) || unseen || !self.live_discards.is_empty()
+    }
+
+    /// The first of the discards does not live (any more).
+    pub fn note_discard_dead(&mut self) {
+        if let Some(first) = self.record.discards.first() {
+            self.live_discards.retain(|name| *name != first.name);
+        }
+    }
+
+    /// Something was heard of a discard that could not be removed: it has its turn at once.
+    pub fn retry_discards(&mut self) {
+        self.discard_deadline = None;
+        self.discards_failed = 0;
+        self.mark_stale(Slot::Discard);
     }
 
     /// The container of this name is made, and the record knows its id.
@@ -60,14 +80,13 @@ impl Workload {
         }
     }
 
-    /// Gives the reserved name up if nothing was made under it, and nothing can be.
+    /// Gives the reserved name up if nothing is there under it, and nothing can come: what was made
+    /// under it is gone, so that no name ever stands for two containers, or nothing was made.
     pub fn unreserve(&mut self) {
         let Some(next) = &self.record.next else { return };
-        let unmade = next.container.is_none()
-            && self.next_seen == Seen::Absent
-            && !self.stale[Slot::Next as usize]
-            && !self.cut.contains(&next.name);
-        if unmade {
+        let may_come = next.container.is_none() && self.cut.contains(&next.name);
+        let absent = self.next_seen == Seen::Absent && !self.stale[Slot::Next as usize];
+        if absent && !may_come {
             self.settled.push(next.name.clone());
             self.record.next = None;
             self.dirty = true;
@@ -94,6 +113,7 @@ impl Workload {
 
     /// The first of the discards is gone.
     pub fn drop_discard(&mut self) {
+        self.note_discard_dead();
         if !self.record.discards.is_empty() {
             let gone = self.record.discards.remove(0);
             let may_come = gone.container.is_none() && self.cut.contains(&gone.name);

@@ -128,6 +128,8 @@ pub struct Workload {
     pub removal_rests_until: Option<Tick>,
     /// Why the last of the discards that was tried could not be removed.
     pub discard_error: String,
+    /// Discards that could not be removed, and lived when they were last looked at.
+    pub live_discards: Vec<InstanceName>,
     /// Discards in a row that could not be removed; all of them were tried when it is their number.
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
@@ -191,6 +193,7 @@ impl Workload {
             discard_deadline: None,
             removal_rests_until: None,
             discard_error: String::new(),
+            live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
             unknowns: 0,
@@ -390,6 +393,12 @@ impl Workload {
             let name = instance.name.clone();
             self.dirty = true;
             self.note_made(slot, name);
+        } else if slot == Slot::Next {
+            // Its name was asked for once more.
+            self.settled.extend(self.record.next.as_ref().map(|next| next.name.clone()));
+        }
+        if slot == Slot::Discard && !reading.phase.is_live() {
+            self.note_discard_dead();
         }
         let phase = reading.phase.clone();
         let code = reading.exit_code;
@@ -504,6 +513,13 @@ impl Workload {
         self.record.restarts_done = self.record.restarts_asked;
         self.stop_deadline = None;
         self.dirty = true;
+    }
+
+    /// A successor that is made already is the first container of a workload that has no other.
+    pub fn promote_made(&mut self) {
+        if matches!(self.next_seen, Seen::Present(_)) {
+            self.promote_first();
+        }
     }
 
     /// The first container of a workload stands for it as soon as it is made.

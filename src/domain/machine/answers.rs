@@ -127,7 +127,7 @@ impl Machine {
             // What it read may have ended with the engine.
             w.gap |= gap;
             w.read(slot, reading, context);
-            w.promote_first();
+            w.promote_made();
         });
     }
 

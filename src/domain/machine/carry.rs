@@ -35,7 +35,10 @@ impl Machine {
             Decision::Kill(slot) => self.kill(uid, slot),
             Decision::OperatorKill => self.operator_kill(uid),
             Decision::Remove => self.remove(uid),
-            Decision::Discard(slot) => self.change(uid, |w| w.discard_slot(slot)),
+            Decision::Discard(slot) => self.change(uid, |w| {
+                w.discard_slot(slot);
+                w.promote_made();
+            }),
             Decision::Recreate => self.change(uid, |w| {
                 w.record.current = None;
                 w.set_seen(Slot::Current, Seen::Unknown);
@@ -239,8 +242,10 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.record.discards.first().cloned() else { return };
         if !writes && !self.journal.is_about(&instance.name) {
-            // Tried again without holding up what the workload needs else.
+            // Tried again without holding up what the workload needs else. Whether the store writes
+            // again shows in a write.
             w.removal_rests_until = Some(later);
+            w.dirty = true;
             return;
         }
         w.settled.retain(|settled| *settled != instance.name);

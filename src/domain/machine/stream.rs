@@ -7,6 +7,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::Slot;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::EngineInfo;
+use crate::domain::record::Instance;
 use crate::domain::time::{Span, Tick};
 use crate::limits;
 
@@ -98,6 +99,12 @@ impl Machine {
         }
         if w.step.is_some() && !w.heard.contains(&event.id) {
             w.heard.push(event.id.clone());
+        }
+        let is = |i: &Instance| i.container.as_ref() == Some(&event.id);
+        let ends = matches!(event.action, ContainerAction::Died | ContainerAction::Removed);
+        if ends && !w.live_discards.is_empty() && w.record.discards.iter().any(is) {
+            w.retry_discards();
+            return self.mark(&uid);
         }
         let Some(slot) = w.slot_of(&event.id) else { return };
         if slot == Slot::Discard && event.action == ContainerAction::Removed {

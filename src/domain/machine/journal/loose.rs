@@ -7,7 +7,7 @@ use super::super::Machine;
 use super::super::commits::Purpose;
 use super::Rider;
 use crate::domain::backoff;
-use crate::domain::effect::{Level, Op, StepId, Write};
+use crate::domain::effect::{Level, Op, StepId};
 use crate::domain::event::Outcome;
 use crate::domain::fault::Fault;
 use crate::domain::intent::{Intent, Seq};
@@ -178,7 +178,9 @@ impl Machine {
     }
 
     fn settle_loose(&mut self, seq: Seq) {
-        let commit = self.persist(Purpose::Settled, false, vec![Write::Settle(seq)]);
+        let mut writes = Vec::new();
+        self.journal.push_settlement(seq, &mut writes);
+        let commit = self.persist(Purpose::Settled, false, writes);
         self.ride(commit, Rider::settling(vec![seq]));
     }
 

@@ -38,7 +38,7 @@ pub(super) struct Journal {
     riders: BTreeMap<CommitId, Rider>,
     /// To be settled with the next commit about the workload: a settlement before that failed.
     owed: BTreeMap<Uid, Vec<Seq>>,
-    /// Entries of an earlier process that could not be claimed yet.
+    /// Entries of which the store may have the token of an earlier process, or less than is known.
     unclaimed: BTreeSet<Seq>,
     /// When what is owed, and is in no row, is tried again.
     retry_at: Option<Tick>,
@@ -95,6 +95,19 @@ impl Journal {
         [self.replay.next_deadline(), loose, self.retry_at].into_iter().flatten().min()
     }
 
+    /// Settles an entry, which has to carry the token of this process for that.
+    fn push_settlement(&self, seq: Seq, writes: &mut Vec<Write>) {
+        let entry = self.entries.get(&seq).filter(|_| self.unclaimed.contains(&seq));
+        writes.extend(entry.map(|entry| Write::Claim((**entry).clone())));
+        writes.push(Write::Settle(seq));
+    }
+
+    /// The entry is not being settled.
+    fn is_open(&self, seq: Seq) -> bool {
+        let instance = self.entries.get(&seq).and_then(|entry| entry.intent.instance());
+        instance.is_some_and(|instance| self.by_instance.get(instance) == Some(&seq))
+    }
+
     /// Forgets what is known of an entry.
     fn forget(&mut self, seq: Seq) -> Option<Arc<Entry>> {
         let entry = self.entries.remove(&seq)?;
@@ -104,6 +117,7 @@ impl Journal {
             self.by_instance.remove(instance);
         }
         self.failing.remove(&seq);
+        self.unclaimed.remove(&seq);
         self.replay.end(seq);
         Some(entry)
     }
@@ -135,7 +149,7 @@ impl Machine {
                 seqs.extend(self.journal.by_instance.remove(&instance));
             }
         }
-        writes.extend(seqs.iter().map(|&seq| Write::Settle(seq)));
+        seqs.iter().for_each(|&seq| self.journal.push_settlement(seq, writes));
         seqs
     }
 
@@ -171,7 +185,12 @@ impl Machine {
         w.settled.retain(|name| self.journal.is_about(name));
         // The end of the row is about to take it along.
         let is_ending = w.record.desired == Desired::Deleted && w.step.is_some();
-        if w.held || is_ending || w.settled.is_empty() || !writes {
+        if w.held || is_ending || w.settled.is_empty() {
+            return;
+        }
+        if !writes {
+            // The next write of observations takes it along, if the store writes again.
+            w.dirty = true;
             return;
         }
         self.persist_row(uid, Purpose::Settled, None);
@@ -188,6 +207,9 @@ impl Machine {
             }
             for seq in rider.settled {
                 self.forget_entry(seq);
+            }
+            for seq in rider.claimed {
+                self.journal.unclaimed.remove(&seq);
             }
             return;
         }
@@ -214,7 +236,9 @@ impl Machine {
         if self.journal.retry_at.take_if(|at| *at <= self.now.tick).is_none() {
             return;
         }
-        for seq in std::mem::take(&mut self.journal.unclaimed) {
+        let unclaimed = self.journal.unclaimed.iter().copied();
+        let open: Vec<Seq> = unclaimed.filter(|seq| self.journal.is_open(*seq)).collect();
+        for seq in open {
             self.claim(&[seq]);
         }
         let owed = self.journal.owed.keys().filter(|uid| !self.workloads.contains_key(*uid));

@@ -104,6 +104,7 @@ impl Machine {
             self.replay(&intent);
         }
         self.journal.replay.found = seqs.len();
+        self.journal.unclaimed.extend(&seqs);
         self.claim(&seqs);
         self.check_replay();
     }

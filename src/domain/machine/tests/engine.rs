@@ -16,6 +16,7 @@ pub(super) fn kill_engine(world: &mut World) {
         made.exit_code = 137;
     }
     world.engine.gone = true;
+    world.engine.die();
     world.feed(Event::StreamDown(away()));
 }
 
@@ -119,8 +120,11 @@ fn an_exit_that_is_read_across_an_engine_restart_is_an_interruption() {
         let made = world.engine.find_mut(world.container("job").clone().as_str());
         made.phase = Phase::Exited;
         let (id, uid, read) = (made.id.clone(), made.tags.uid.clone(), reading(made));
+        world.unanswered.push("inspect");
+        let action = ContainerAction::Died;
+        world.feed(Event::Container(ContainerEvent { id, uid: uid.clone(), action }));
+        world.unanswered.clear();
         world.engine.gone = true;
-        world.show_event(id, uid.clone(), ContainerAction::Died);
         world.feed(Event::StreamDown(away()));
         let step = world.machine.workloads[&uid].step.as_ref().unwrap().step;
         let answer = Event::StepDone(step, Ok(Outcome::Found(Box::new(read))));
@@ -307,7 +311,7 @@ fn workloads_with_timed_out_calls_share_one_place() {
     let many: Vec<_> = (0..5).map(|n| workload(&format!("w{n}"), |_| {})).collect();
     world.fail_next("create", &[FaultKind::Timeout; 5]);
     world.apply(&many.iter().collect::<Vec<_>>());
-    world.engine.gone = true;
+    world.unanswered.push("inspect");
     let before = world.machine.steps.len();
     world.pass(limits::ENGINE_LOOK_MS);
     assert_eq!(world.machine.steps.len(), before + 1);

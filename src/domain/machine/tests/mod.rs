@@ -19,6 +19,8 @@ mod crash;
 
 mod engine;
 
+mod journal;
+
 mod late;
 
 mod restart;

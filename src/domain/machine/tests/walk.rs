@@ -1,8 +1,11 @@
 //! Random walks: a seed replays a world in which everything goes wrong that this small world can
-//! do. After every event no workload has two live containers; once the faults stop, everything
-//! declared is as declared and nothing else is there.
+//! do, the death of the agent at any moment included. No agent ever makes two live containers of
+//! one workload; once the faults stop, everything that was acknowledged is as it was declared,
+//! nothing else is there, and the journal is empty.
 
 use super::*;
+use crate::domain::record::Desired;
+use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
 /// SplitMix64, so that a seed replays the same walk everywhere.
 struct Random(u64);
@@ -45,20 +48,113 @@ const KINDS: [FaultKind; 11] = [
 const POLICIES: [RestartPolicy; 3] =
     [RestartPolicy::Always, RestartPolicy::OnFailure, RestartPolicy::Never];
 
+/// When something that is late or slow is done.
+const DUES: [Due; 5] = [Due::List, Due::Miss, Due::In(1_000), Due::In(15_000), Due::In(100_000)];
+const PACES: [Pace; 3] = [Pace::InOrder, Pace::SlowStore, Pace::SlowEngine];
+
+/// What was acknowledged last for each workload: its generation and how it is wanted. `None`:
+/// something later was not, and may hold or not.
+type Promises = BTreeMap<Uid, (Option<u64>, Option<Desired>)>;
+
 fn check_no_twins(world: &World, seed: u64) {
-    let mut live: BTreeMap<&Uid, &Made> = BTreeMap::new();
-    let running = world.engine.containers.values().filter(|made| made.phase.is_live());
-    for made in running {
-        if let Some(twin) = live.insert(&made.tags.uid, made) {
-            panic!("seed {seed}: two live containers of one workload: {twin:?} and {made:?}");
+    assert!(world.twins.is_empty(), "seed {seed}: {:?}", world.twins);
+}
+
+/// Applies, and remembers what was acknowledged.
+fn apply(world: &mut World, promises: &mut Promises, declared: &Arc<Declared>) {
+    let request = world.request(&[declared]);
+    if let Some(Answer::Applied(applied)) = world.try_ask(request) {
+        let new = (applied[0].change == Change::Created).then_some(Desired::Running);
+        let promised = promises.entry(applied[0].uid.clone()).or_insert((None, new));
+        promised.0 = Some(applied[0].generation);
+    } else {
+        let rows = world.store.kept.rows.values();
+        for row in rows.filter(|row| row.declared.key == declared.key) {
+            promises.entry(row.uid.clone()).or_default().0 = None;
         }
     }
 }
 
+/// Asks for a verb, and remembers what was acknowledged.
+fn ask(world: &mut World, promises: &mut Promises, verb: Verb, uid: Uid) {
+    let desired = match verb {
+        Verb::Start | Verb::Restart => Desired::Running,
+        Verb::Stop => Desired::Stopped,
+        Verb::Remove => Desired::Deleted,
+        Verb::Kill(_) => return drop(world.try_ask(Request::Verb(verb, uid))),
+    };
+    let promised = promises.entry(uid.clone()).or_default();
+    match world.try_ask(Request::Verb(verb, uid)) {
+        Some(Answer::Accepted(_)) => promised.1 = Some(desired),
+        Some(_) => {}
+        None => promised.1 = None,
+    }
+}
+
+fn check_promises(world: &World, promises: &Promises, seed: u64) {
+    for (uid, (generation, desired)) in promises {
+        let row = world.store.kept.rows.get(uid);
+        let holds = match (row, desired) {
+            (None, desired) => desired.is_none_or(|desired| desired == Desired::Deleted),
+            (Some(row), desired) => {
+                generation.is_none_or(|generation| row.generation == generation)
+                    && desired.is_none_or(|desired| row.desired == desired)
+            }
+        };
+        assert!(holds, "seed {seed}: {uid} was to be {generation:?} {desired:?}: {row:?}");
+    }
+}
+
+/// The agent dies soon, and something else befalls what leaves it, at a moment that is drawn.
+fn light_fuse(world: &mut World, random: &mut Random) {
+    let at = world.left + 1 + usize::try_from(random.below(8)).unwrap();
+    let side = match random.below(3) {
+        0 => Side::Before,
+        1 => Side::After,
+        _ => Side::Late(*random.pick(&DUES)),
+    };
+    world.holds_names = random.below(2) == 0;
+    world.fuse = Some(Fuse { at, side });
+}
+
+fn draw_mishap(world: &mut World, random: &mut Random) {
+    let at = world.left + 1 + usize::try_from(random.below(8)).unwrap();
+    let (kind, due) = (*random.pick(&KINDS), *random.pick(&DUES));
+    let unknown = *random.pick(&[FaultKind::Timeout, FaultKind::Away, FaultKind::Garbled]);
+    let way = match random.below(6) {
+        0 => Way::NotDone(kind),
+        1 => Way::Done(unknown),
+        2 => Way::DoneLater(unknown, due),
+        3 => Way::Slow(Due::In(random.below(100_000))),
+        4 => Way::Fails,
+        _ => Way::Stalls(20_000),
+    };
+    world.mishap = Some(Mishap { at, way });
+}
+
+/// The next agent begins, at once or after a while; after a reboot nothing runs.
+fn begin_again(world: &mut World, random: &mut Random) {
+    world.fuse = None;
+    world.mishap = None;
+    world.unanswered.clear();
+    if random.below(4) == 0 {
+        world.now += random.below(60_000);
+    }
+    if random.below(6) == 0 {
+        world.boot = format!("boot-{}", random.next());
+        for made in world.engine.containers.values_mut().filter(|m| m.phase.is_live()) {
+            made.phase = Phase::Exited;
+            made.exit_code = 255;
+        }
+        world.engine.die();
+        world.now = 1_000;
+    }
+    world.crash();
+}
+
 /// One random thing.
-fn happen(world: World, random: &mut Random) -> World {
-    let mut world = world;
-    match random.below(24) {
+fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
+    match random.below(28) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let policy = *random.pick(&POLICIES);
@@ -67,8 +163,7 @@ fn happen(world: World, random: &mut Random) -> World {
                 spec.image = image;
                 spec.restart.policy = policy;
             });
-            let request = world.request(&[&declared]);
-            world.try_ask(request);
+            apply(world, promises, &declared);
         }
         4..=6 => {
             let verb = random
@@ -83,11 +178,11 @@ fn happen(world: World, random: &mut Random) -> World {
             let uids: Vec<Uid> = world.views.keys().cloned().collect();
             if !uids.is_empty() {
                 let uid = random.pick(&uids).clone();
-                world.try_ask(Request::Verb(verb, uid));
+                ask(world, promises, verb, uid);
             }
         }
-        7..=9 => end_one(&mut world, random),
-        10 => remove_one(&mut world, random),
+        7..=9 => end_one(world, random),
+        10 => remove_one(world, random),
         11..=13 => {
             let (word, kind) = (*random.pick(&WORDS), *random.pick(&KINDS));
             world.fail_next(word, &[kind]);
@@ -95,30 +190,24 @@ fn happen(world: World, random: &mut Random) -> World {
         14 => world.fail_next("deaf", &[FaultKind::Trouble]),
         15 if random.below(2) == 0 => world.fail_next("dies", &[FaultKind::Trouble]),
         15 => world.fail_next("late", &[*random.pick(&[FaultKind::Timeout, FaultKind::Away])]),
-        16 => world.store.fails = !world.store.fails,
-        17 if !world.engine.gone => super::engine::kill_engine(&mut world),
-        17 => super::engine::revive_engine(&mut world),
-        18 if !world.engine.gone => {
-            let reboot = random.below(3) == 0;
-            let boot = if reboot { format!("boot-{}", random.next()) } else { world.boot.clone() };
-            if reboot {
-                for made in world.engine.containers.values_mut().filter(|m| m.phase.is_live()) {
-                    made.phase = Phase::Exited;
-                    made.exit_code = 255;
-                }
-                world.now = 1_000;
-            }
-            world = world.restart_agent(&boot);
-        }
-        19 => hold_one(&mut world, random),
+        16 if random.below(2) == 0 => world.store.fails = !world.store.fails,
+        16 => world.store.rows_fail = !world.store.rows_fail,
+        17 if !world.engine.gone => super::engine::kill_engine(world),
+        17 => super::engine::revive_engine(world),
+        18 => begin_again(world, random),
+        19 => hold_one(world, random),
         20 => match random.below(3) {
             0 => world.answer_late(),
             _ => world.unanswered.push(WORDS[usize::try_from(random.below(8)).unwrap()]),
         },
-        21 => freeze_one(&mut world, random),
+        21 => freeze_one(world, random),
+        22..=23 => light_fuse(world, random),
+        24 => draw_mishap(world, random),
         _ => world.pass(random.below(40_000)),
     }
-    world
+    if world.died.is_some() {
+        begin_again(world, random);
+    }
 }
 
 fn running_names(world: &World) -> Vec<String> {
@@ -187,11 +276,16 @@ fn remove_one(world: &mut World, random: &mut Random) {
 }
 
 /// The faults stop; long after, the world is as declared.
-fn converge(mut world: World, seed: u64) {
+fn converge(mut world: World, promises: &Promises, seed: u64) {
     world.engine.faults.clear();
+    world.fuse = None;
+    world.mishap = None;
     world.store.fails = false;
+    world.store.rows_fail = false;
     world.engine.unremovable.clear();
     world.answer_late();
+    // What waits for a look that finds nothing may wait for ever.
+    world.engine.late.retain(|late| late.due != Due::Miss.from(0));
     let frozen = world.engine.containers.values_mut().filter(|made| made.phase == Phase::Paused);
     frozen.for_each(|made| made.phase = Phase::Running);
     if world.engine.gone {
@@ -202,11 +296,15 @@ fn converge(mut world: World, seed: u64) {
         check_no_twins(&world, seed);
     }
     assert!(world.machine.steps.is_empty(), "seed {seed}: steps in flight: {:?}", world.machine);
+    check_promises(&world, promises, seed);
+    let entries = (&world.store.kept.entries, &world.entries);
+    assert!(entries.0.is_empty() && entries.1.is_empty(), "seed {seed}: {entries:?}");
+    assert_eq!((world.status.recovering, world.status.journal), (None, (0, 0)), "seed {seed}");
     for row in world.store.kept.rows.values() {
         let view = &world.views[&row.uid];
         let what = format!("seed {seed}: {} is {:?} ({})", row.uid, view.state, view.info);
         match view.desired {
-            crate::domain::record::Desired::Running => assert!(
+            Desired::Running => assert!(
                 matches!(
                     view.state,
                     State::RunningOk
@@ -216,10 +314,10 @@ fn converge(mut world: World, seed: u64) {
                 ) || view.runtime_state == RuntimeState::Failed,
                 "{what}"
             ),
-            crate::domain::record::Desired::Stopped => {
+            Desired::Stopped => {
                 assert_eq!(view.state, State::StoppedOk, "{what}");
             }
-            crate::domain::record::Desired::Deleted => {
+            Desired::Deleted => {
                 panic!("{what} {:#?}", world.machine.workloads.get(&row.uid))
             }
         }
@@ -249,22 +347,29 @@ impl World {
             let key = &view.declared.key;
             println!("    {} {key} {:?} {:?} {}", view.uid, view.desired, view.state, view.info);
         }
+        for entry in self.store.kept.entries.values() {
+            println!("    {} {} {:?} {}", entry.seq.0, entry.token, entry.intent, entry.error);
+        }
+        println!("    {:?} {:?} {:?}", self.fuse, self.mishap, self.died);
     }
 }
 
 fn walk(seed: u64, steps: usize) {
+    println!("seed {seed}");
     let mut random = Random(seed);
     let mut world = World::new();
+    world.pace = *random.pick(&PACES);
+    let mut promises = Promises::new();
     let tell = std::env::var_os("BARGEE_WALK_SEED").is_some();
     for step in 0..steps {
         world.engine.calls.clear();
-        world = happen(world, &mut random);
+        happen(&mut world, &mut promises, &mut random);
         if tell {
             world.tell(step);
         }
         check_no_twins(&world, seed);
     }
-    converge(world, seed);
+    converge(world, &promises, seed);
 }
 
 #[test]

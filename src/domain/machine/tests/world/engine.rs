@@ -270,6 +270,13 @@ impl Engine {
         self.late.iter_mut().for_each(|late| late.step = None);
     }
 
+    /// What it took on is not done any more.
+    pub fn die(&mut self) {
+        let away = || Fault::new(FaultKind::Away, "call", "", "connection reset");
+        let steps = self.late.drain(..).filter_map(|late| late.step);
+        self.answers.extend(steps.map(|step| Event::StepDone(step, Err(away()))));
+    }
+
     /// When something is to be done that it took on.
     pub fn next_late(&self) -> Option<u64> {
         let times = self.late.iter().filter_map(|late| match late.due {
