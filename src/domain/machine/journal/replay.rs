@@ -2,7 +2,7 @@
 //! All entries are replayed side by side; one that takes too long holds nothing but its own
 //! workload.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::super::Machine;
 use crate::domain::effect::Level;
@@ -79,8 +79,15 @@ impl Machine {
     pub(in super::super) fn take_entries(&mut self, entries: Vec<Entry>) {
         self.journal.replay.engine_by = Some(self.later(limits::REPLAY_ENTRY_MS));
         self.journal.replay.open_by = self.later(limits::REPLAY_MS);
+        // Two may be about one instance if the agent died before it had settled the first: the last
+        // one says what was about to be done, and the others are settled without it.
+        let last: HashMap<InstanceName, Seq> = entries
+            .iter()
+            .filter_map(|entry| Some((entry.intent.instance()?.clone(), entry.seq)))
+            .collect();
         let mut seqs = Vec::new();
-        for mut entry in entries {
+        let mut outdated = Vec::new();
+        for entry in entries {
             let seq = entry.seq;
             if let Intent::Unreadable { kind, .. } = &entry.intent {
                 let text = format!(
@@ -91,22 +98,38 @@ impl Machine {
                 self.show_entry(entry);
                 continue;
             }
-            entry.token.clone_from(&self.journal.token);
-            entry.tries = entry.tries.saturating_add(1);
-            entry.error.clear();
             seqs.push(seq);
-            self.journal.replay.left.insert(seq);
-            if let Some(instance) = entry.intent.instance() {
-                self.journal.by_instance.insert(instance.clone(), seq);
+            if entry.intent.instance().and_then(|instance| last.get(instance)) == Some(&seq) {
+                self.take_entry(entry);
+            } else {
+                outdated.push(seq);
+                self.show_claimed(entry);
             }
-            let intent = entry.intent.clone();
-            self.show_entry(entry);
-            self.replay(&intent);
         }
         self.journal.replay.found = seqs.len();
         self.journal.unclaimed.extend(&seqs);
         self.claim(&seqs);
+        for seq in outdated {
+            self.settle_loose(seq);
+        }
         self.check_replay();
+    }
+
+    fn take_entry(&mut self, entry: Entry) {
+        self.journal.replay.left.insert(entry.seq);
+        let intent = entry.intent.clone();
+        if let Some(instance) = intent.instance() {
+            self.journal.by_instance.insert(instance.clone(), entry.seq);
+        }
+        self.show_claimed(entry);
+        self.replay(&intent);
+    }
+
+    fn show_claimed(&mut self, mut entry: Entry) {
+        entry.token.clone_from(&self.journal.token);
+        entry.tries = entry.tries.saturating_add(1);
+        entry.error.clear();
+        self.show_entry(entry);
     }
 
     /// Has the instance that the entry names removed, unless the row says that it is the workload's

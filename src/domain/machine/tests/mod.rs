@@ -27,6 +27,8 @@ mod restart;
 
 mod states;
 
+mod ugly;
+
 mod update;
 
 mod walk;
