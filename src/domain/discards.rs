@@ -60,6 +60,15 @@ impl Workload {
         }
     }
 
+    /// Something may be made yet under the reserved name.
+    pub fn cut_off_next(&mut self) {
+        if let Some(next) = &self.record.next
+            && !self.cut.contains(&next.name)
+        {
+            self.cut.push(next.name.clone());
+        }
+    }
+
     /// Gives the reserved name up if nothing was made under it, and nothing can be.
     pub fn unreserve(&mut self) {
         let Some(next) = &self.record.next else { return };
