@@ -19,6 +19,8 @@ mod crash;
 
 mod engine;
 
+mod entries;
+
 mod late;
 
 mod restart;
