@@ -197,6 +197,7 @@ impl Machine {
     }
 
     fn settle_loose(&mut self, seq: Seq) {
+        self.claim_late(&[seq]);
         let commit = self.persist(Purpose::Settled, false, vec![Write::Settle(seq)]);
         self.ride(commit, Rider::settling(vec![seq]));
     }

@@ -137,8 +137,19 @@ impl Machine {
                 seqs.extend(self.journal.by_instance.remove(&instance));
             }
         }
+        self.claim_late(&seqs);
         writes.extend(seqs.iter().map(|&seq| Write::Settle(seq)));
         seqs
+    }
+
+    /// Only what carries the token of this process can be settled: what could not be claimed before
+    /// is claimed ahead of that.
+    fn claim_late(&mut self, seqs: &[Seq]) {
+        let unclaimed = seqs.iter().copied().filter(|seq| self.journal.unclaimed.contains(seq));
+        for seq in unclaimed.collect::<Vec<Seq>>() {
+            self.journal.unclaimed.remove(&seq);
+            self.claim(&[seq]);
+        }
     }
 
     /// The row of a workload, what is settled by it, and what is about to be done.

@@ -230,3 +230,24 @@ fn a_drop_beside_a_claim_does_not_make_the_store_look_bad() {
     assert_eq!(world.store.kept.entries.len(), 0);
     assert!(world.status.conditions.is_empty(), "{:?}", world.status.conditions);
 }
+
+/// Settled under the token of another process, the row with it was refused.
+#[test]
+fn what_could_not_be_claimed_is_claimed_before_it_is_settled() {
+    for has_row in [true, false] {
+        let mut world = World::new();
+        world.apply(&[&workload("web", |_| {})]);
+        let uid = if has_row { world.view("web").uid.clone() } else { Uid::new("gone") };
+        put(&mut world, &uid, "web-old", Phase::Exited);
+        leave(&mut world, vec![remove(&uid, "web-old")]);
+        world.unanswered.push("remove");
+        world.store.fails = true;
+        world.crash();
+        world.store.fails = false;
+        world.answer_late();
+        world.pass(limits::ENGINE_LOOK_MS - 1);
+        world.pass(limits::ROW_WRITE_MS);
+        assert_eq!(world.store.kept.entries.len(), 0, "{has_row}");
+        assert!(world.status.conditions.is_empty(), "{has_row}: {:?}", world.status.conditions);
+    }
+}
