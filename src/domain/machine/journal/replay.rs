@@ -96,11 +96,16 @@ impl Machine {
             entry.error.clear();
             seqs.push(seq);
             self.journal.replay.left.insert(seq);
-            if let Some(instance) = entry.intent.instance() {
-                self.journal.by_instance.insert(instance.clone(), seq);
-            }
             let intent = entry.intent.clone();
             self.show_entry(entry);
+            let instance = intent.instance().cloned();
+            let before = instance.and_then(|name| self.journal.by_instance.insert(name, seq));
+            if let Some(before) = before {
+                // A commit of unknown outcome left it: the newer one takes its place.
+                self.journal.replay.waive(before);
+                self.journal.retry_at = Some(self.now.tick);
+                self.owe(before);
+            }
             self.replay(&intent);
         }
         self.journal.replay.found = seqs.len();
