@@ -240,8 +240,10 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.record.discards.first().cloned() else { return };
         if !writes && !self.journal.is_about(&instance.name) {
-            // Tried again without holding up what the workload needs else.
+            // Tried again without holding up what the workload needs else. Its row is written
+            // meanwhile, which tells when the store works again.
             w.removal_rests_until = Some(later);
+            w.dirty = true;
             return;
         }
         w.settled.retain(|settled| *settled != instance.name);
