@@ -161,8 +161,8 @@ fn a_crash_after_the_store_failed_loses_doubles_and_leaves_nothing() {
 /// Sooner than orphans are swept: then the journal is all there is.
 const SOON_MS: u64 = 60_000;
 
-/// What is wrong at rest in all trials of `scenarios` if `forget` is done to the journal between two
-/// agents, of those in which nothing is with the journal as it was.
+/// What is wrong at rest in all trials of `scenarios` if `forget` is done to the journal between
+/// two agents, of those in which nothing is with the journal as it was.
 fn wrong_without(scenarios: &[&str], forget: fn(&mut World)) -> Vec<String> {
     let slow = [Way::Slow(Due::In(15_000))];
     let mut wrong = Vec::new();

@@ -1,4 +1,5 @@
-//! When the agent dies, what else goes wrong at a certain moment, and in what order things that are under way at the same time come about.
+//! When the agent dies, what else goes wrong at a certain moment, and in what order things that are
+//! under way at the same time come about.
 
 use crate::domain::effect::{Op, StepId};
 use crate::domain::event::Event;

@@ -432,7 +432,8 @@ impl World {
 
     fn run(&mut self, step: Step) {
         if self.engine.gone {
-            return;
+            let away = Fault::new(FaultKind::Away, "call", "", "refused");
+            return self.events.push_back(Event::StepDone(step.id, Err(away)));
         }
         if !self.leaves(|| format!("call of {:?}", step.op)) {
             if let Some(Fuse { side: Side::Late(due), .. }) = self.fuse {
@@ -467,6 +468,8 @@ impl World {
     /// No intent, no step; but a store that cannot write keeps nothing from being made.
     fn check_intent(&self, op: &Op) {
         match op {
+            // An operator may have dropped it.
+            _ if self.store.may_break => {}
             Op::Create(new) => {
                 let writes = !self.machine.conditions.contains_key("storeFailing");
                 let intended = self.store.intends_create(new.name.as_str());
