@@ -251,3 +251,24 @@ fn what_could_not_be_claimed_is_claimed_before_it_is_settled() {
         assert!(world.status.conditions.is_empty(), "{has_row}: {:?}", world.status.conditions);
     }
 }
+
+/// The one that failed was somebody else's, and nothing else is there to be written.
+#[test]
+fn a_removal_that_rests_finds_out_that_the_store_writes_again() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    let uid = world.view("web").uid.clone();
+    put(&mut world, &uid, "web-twin", Phase::Running);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    while world.count("SIGTERM") == 0 {
+        world.pass(1_000);
+    }
+    world.pass(limits::ROW_WRITE_MS);
+    world.store.fails = true;
+    let request = world.request(&[&workload("other", |_| {})]);
+    assert!(matches!(world.ask(request), Answer::Refused(_)));
+    world.store.fails = false;
+    world.pass(60_000);
+    assert_eq!((world.running(), world.engine.containers.len()), (1, 1));
+    assert!(world.status.conditions.is_empty(), "{:?}", world.status.conditions);
+}
