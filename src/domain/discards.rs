@@ -80,6 +80,15 @@ impl Workload {
         }
     }
 
+    /// Something may be made yet under the reserved name.
+    pub fn cut_off_next(&mut self) {
+        if let Some(next) = &self.record.next
+            && !self.cut.contains(&next.name)
+        {
+            self.cut.push(next.name.clone());
+        }
+    }
+
     /// Gives the reserved name up if nothing is there under it, and nothing can come: what was made
     /// under it is gone, so that no name ever stands for two containers, or nothing was made.
     pub fn unreserve(&mut self) {

@@ -82,9 +82,6 @@ pub enum EntryProblem {
     /// Its number was used before.
     #[error("is already there")]
     Exists,
-    /// It is not there.
-    #[error("is gone")]
-    Gone,
     /// It does not carry the token of this process.
     #[error("belongs to another process")]
     Foreign,

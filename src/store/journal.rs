@@ -68,15 +68,13 @@ impl Journal {
         }
     }
 
-    /// Replaces token, tries and error of an entry that is there. Its text stays as it is, fields
-    /// that this version does not know included.
+    /// Replaces token, tries and error of an entry. Its text stays as it is, fields that this
+    /// version does not know included. One that is gone is nobody's.
     pub fn claim(&self, connection: &Connection, entry: &Entry) -> Result<(), WriteError> {
-        let problem = |problem| WriteError::Entry(entry.seq, problem);
-        let mut row =
-            self.find(connection, entry.seq)?.ok_or_else(|| problem(EntryProblem::Gone))?;
+        let Some(mut row) = self.find(connection, entry.seq)? else { return Ok(()) };
         // A new checksum would make damaged text look good.
         if row.intent().is_err() {
-            return Err(problem(EntryProblem::Unreadable));
+            return Err(WriteError::Entry(entry.seq, EntryProblem::Unreadable));
         }
         row.token.clone_from(&entry.token);
         row.tries = Some(entry.tries);

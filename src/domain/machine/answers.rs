@@ -185,7 +185,12 @@ impl Machine {
 
     fn on_fault(&mut self, uid: &Uid, kind: FlightKind, fault: &Fault) {
         match kind {
-            FlightKind::Inspect(slot) => self.unknown(uid, Some(slot)),
+            FlightKind::Inspect(slot) => {
+                if slot == Slot::Discard {
+                    self.fail_discards_entry(uid, fault);
+                }
+                self.unknown(uid, Some(slot));
+            }
             FlightKind::Create | FlightKind::CheckPaths => self.on_create_fault(uid, fault),
             FlightKind::Start(slot) => self.on_start_fault(uid, slot, fault),
             FlightKind::Signal(slot) => self.on_signal_fault(uid, slot, fault),
@@ -194,10 +199,7 @@ impl Machine {
                 self.with(uid, |w, _| w.mark_stale(Slot::Current));
             }
             FlightKind::Remove => {
-                let name = self.workloads.get(uid).and_then(|w| w.instance(Slot::Discard));
-                if let Some(name) = name.map(|instance| instance.name.clone()) {
-                    self.fail_entry(&name, &fault.to_string());
-                }
+                self.fail_discards_entry(uid, fault);
                 self.with(uid, |w, c| w.fail_discard(fault.to_string(), c.now.tick));
             }
             FlightKind::RemoveNetwork => {
@@ -209,6 +211,14 @@ impl Machine {
                 self.with(uid, |w, _| w.network_removed = true);
             }
             FlightKind::Forget(_) => {}
+        }
+    }
+
+    /// What is to go cannot be looked at, or cannot be removed.
+    fn fail_discards_entry(&mut self, uid: &Uid, fault: &Fault) {
+        let first = self.workloads.get(uid).and_then(|w| w.instance(Slot::Discard));
+        if let Some(name) = first.map(|instance| instance.name.clone()) {
+            self.fail_entry(&name, &fault.to_string());
         }
     }
 
@@ -232,7 +242,7 @@ impl Machine {
             FaultKind::NameTaken => self.on_name_taken(uid, fault),
             kind if kind.is_unknown() => {
                 // It may be carried out yet, or while we ask.
-                self.with(uid, |w, _| w.cut.extend(w.record.next.as_ref().map(|n| n.name.clone())));
+                self.with(uid, |w, _| w.cut_off_next());
                 self.unknown(uid, Some(Slot::Next));
             }
             FaultKind::Refused => self.with(uid, |w, context| {
@@ -260,7 +270,7 @@ impl Machine {
         }
         // Taken, and yet nothing of ours is there: a fresh name is drawn.
         w.name_clash = false;
-        w.cut.extend(w.record.next.as_ref().map(|next| next.name.clone()));
+        w.cut_off_next();
         w.set_seen(Slot::Next, Seen::Unknown);
         self.with(uid, |w, context| {
             w.discard_slot(Slot::Next);

@@ -165,7 +165,8 @@ impl Machine {
 
     fn start(&mut self, uid: &Uid, slot: Slot) {
         let boot = self.boot.clone();
-        let writes = self.store_writes();
+        // One start waits for a store that stalls; those after it add nothing to its queue.
+        let writes = self.store_writes() && !self.row_hangs(uid);
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(instance) = w.instance(slot) else { return };
         let (Some(id), ran) = (instance.container.clone(), instance.run.is_some()) else { return };

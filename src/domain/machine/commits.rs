@@ -71,6 +71,12 @@ impl Machine {
         }
     }
 
+    /// The store has not answered yet to a row that was sent before a step.
+    pub(super) fn row_hangs(&self, uid: &Uid) -> bool {
+        let mut purposes = self.store_state.commits.values();
+        purposes.any(|purpose| matches!(purpose, Purpose::Step(of, _) if of == uid))
+    }
+
     fn flight(&mut self, uid: &Uid, step: StepId) -> Option<&mut Flight> {
         let flight = self.workloads.get_mut(uid)?.step.as_mut()?;
         (flight.step == step).then_some(flight)
@@ -90,8 +96,8 @@ impl Machine {
 
     /// A step whose commit failed was not sent; it is decided again later.
     fn drop_step(&mut self, uid: &Uid, step: StepId) {
-        if self.flight(uid, step).is_some_and(|flight| flight.gate == Gate::Open) {
-            // It did not wait.
+        if self.flight(uid, step).is_none_or(|flight| flight.gate == Gate::Open) {
+            // It did not wait, and may have ended by now.
             if let Some(w) = self.workloads.get_mut(uid) {
                 w.dirty = true;
             }
@@ -100,9 +106,7 @@ impl Machine {
         self.steps.remove(&step);
         self.free_slow_place(step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
-        if let Some(w) = self.workloads.get_mut(uid)
-            && w.step.as_ref().is_some_and(|flight| flight.step == step)
-        {
+        if let Some(w) = self.workloads.get_mut(uid) {
             w.step = None;
             w.stop_deadline = None;
             w.dirty = true;

@@ -119,7 +119,9 @@ impl Machine {
                 with_strays.push(uid.clone());
             }
         }
-        let orphans = mine.nobodys.iter().filter(|line| line.tags.store == self.store);
+        // One of another node is that of an agent with a copy of this store.
+        let is_own = |t: &Tags| t.store == self.store && t.node == self.node;
+        let orphans = mine.nobodys.iter().filter(|line| is_own(&line.tags));
         let orphans: Vec<Listed> = orphans.map(|&line| line.clone()).collect();
         // In an order of their own, since each may be a line of the log.
         with_strays.sort();

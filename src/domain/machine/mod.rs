@@ -4,6 +4,7 @@
 //! workloads it may matter to. Then one pass plans each marked workload, carries out what was
 //! decided (`carry`), and publishes what people would see differently (`publish`).
 
+use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
@@ -198,7 +199,12 @@ impl Machine {
         if !start.notices.is_empty() {
             machine.conditions.insert("storeRebuilt", start.notices.join("; "));
         }
-        for mut record in start.records {
+        let mut records = start.records;
+        for key in give_way(&mut records) {
+            let text = format!("{key} is declared by two rows of the store; one of them goes");
+            machine.log(Level::Warn, text);
+        }
+        for mut record in records {
             // A reboot gives what was given up a fresh set of tries.
             if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
                 record.refusals = 0;
@@ -475,6 +481,27 @@ impl Machine {
             self.out.push(Effect::DropTask(dropped));
         }
     }
+}
+
+/// Of rows wanted under one key, all but one go: a declaration of unknown outcome was made again,
+/// and holds all the same. The one that has a container stays, or else the one made last.
+fn give_way(records: &mut [Record]) -> Vec<Key> {
+    let mut rank: Vec<usize> = (0..records.len()).collect();
+    rank.sort_by_key(|&n| {
+        let record = &records[n];
+        Reverse((record.current.is_some(), record.created_at_ms))
+    });
+    let mut held = BTreeSet::new();
+    let mut shared = Vec::new();
+    for n in rank {
+        let record = &mut records[n];
+        let key = record.declared.key.clone();
+        if record.desired != Desired::Deleted && !held.insert(key.clone()) {
+            record.desired = Desired::Deleted;
+            shared.push(key);
+        }
+    }
+    shared
 }
 
 /// How long the engine is left alone between two looks while its stream is down or in doubt.

@@ -9,8 +9,9 @@ use crate::domain::lifecycle::Slot;
 use crate::domain::names::Uid;
 
 impl Machine {
-    /// Tries an entry, or all, without waiting for the next retry. The answer comes at once: what a
-    /// try comes to is seen in the journal.
+    /// Tries an entry, or all that failed, without waiting for the next retry. What waits for
+    /// something else goes on waiting. The answer comes at once: what a try comes to is seen in the
+    /// journal.
     pub(in super::super) fn ask_replay(
         &mut self,
         ask: AskId,
@@ -19,7 +20,7 @@ impl Machine {
         let seqs: Vec<Seq> = match seq {
             Some(seq) if !self.journal.entries.contains_key(&seq) => return Err(no_entry(seq)),
             Some(seq) => vec![seq],
-            None => self.journal.entries.keys().copied().collect(),
+            None => self.journal.failing.iter().copied().collect(),
         };
         let mut count = 0;
         for &seq in &seqs {
@@ -65,6 +66,7 @@ impl Machine {
         if !self.journal.entries.contains_key(&seq) {
             return Err(no_entry(seq));
         }
+        self.journal.dropping.insert(seq);
         self.persist(Purpose::Drop(ask, seq), false, vec![Write::DropEntry(seq)]);
         Ok(())
     }
@@ -75,6 +77,7 @@ impl Machine {
         seq: Seq,
         result: Result<(), String>,
     ) {
+        self.journal.dropping.remove(&seq);
         let answer = match result {
             Err(text) => Answer::Refused(Refusal::Store(text)),
             Ok(()) => {

@@ -34,6 +34,10 @@ struct Item {
     signalled: bool,
     /// Tries that failed, for the backoff.
     failed: usize,
+    /// When its next step is due; `None`: it is in flight.
+    due: Option<Tick>,
+    /// It waits because the last try failed.
+    is_retry: bool,
 }
 
 impl Loose {
@@ -48,7 +52,20 @@ impl Loose {
             self.queue.insert((at, name));
             return None;
         }
+        if let Some(item) = self.items.get_mut(&name) {
+            item.due = None;
+            item.is_retry = false;
+        }
         Some(name)
+    }
+
+    /// Its next step is due then.
+    fn put_off(&mut self, name: InstanceName, at: Tick) {
+        let Some(item) = self.items.get_mut(&name) else { return };
+        if let Some(before) = item.due.replace(at) {
+            self.queue.remove(&(before, name.clone()));
+        }
+        self.queue.insert((at, name));
     }
 
     pub(super) fn contains(&self, name: &InstanceName) -> bool {
@@ -56,16 +73,15 @@ impl Loose {
     }
 
     pub(super) fn remove(&mut self, name: &InstanceName) {
-        self.items.remove(name);
-        self.queue.retain(|(_, queued)| queued != name);
+        if let Some(at) = self.items.remove(name).and_then(|item| item.due) {
+            self.queue.remove(&(at, name.clone()));
+        }
     }
 
-    /// Its turn comes without delay.
+    /// Its turn comes without delay, if it waits for nothing but another try.
     pub(super) fn hurry(&mut self, name: &InstanceName, now: Tick) {
-        let queued = self.queue.iter().find(|(_, queued)| queued == name).cloned();
-        if let Some(queued) = queued {
-            self.queue.remove(&queued);
-            self.queue.insert((now, name.clone()));
+        if self.items.get(name).is_some_and(|item| item.is_retry) {
+            self.put_off(name.clone(), now);
         }
     }
 }
@@ -88,9 +104,12 @@ impl Machine {
         late: bool,
         at: Tick,
     ) {
-        let item = Item { container, late, signalled: false, failed: 0 };
-        self.journal.loose.items.insert(name.clone(), item);
-        self.journal.loose.queue.insert((at, name));
+        let loose = &mut self.journal.loose;
+        loose.remove(&name);
+        let item =
+            Item { container, late, signalled: false, failed: 0, due: None, is_retry: false };
+        loose.items.insert(name.clone(), item);
+        loose.put_off(name, at);
     }
 
     /// The container goes by itself: it is nobody's stray.
@@ -134,15 +153,15 @@ impl Machine {
                 self.wait_for_late(name);
             }
             Ok(Outcome::Signalled) => {
-                let at = now + Span(limits::STOP_GRACE_MS);
-                self.journal.loose.queue.insert((at, name));
+                self.journal.loose.put_off(name, now + Span(limits::STOP_GRACE_MS));
             }
             // Not there (any more).
             Ok(_) => self.end_loose(&name),
             Err(fault) => {
                 item.failed = item.failed.saturating_add(1);
+                item.is_retry = true;
                 let at = now + backoff::removal_delay(item.failed);
-                self.journal.loose.queue.insert((at, name.clone()));
+                self.journal.loose.put_off(name.clone(), at);
                 self.fail_entry(&name, &fault.to_string());
             }
         }

@@ -40,6 +40,8 @@ pub(super) struct Journal {
     owed: BTreeMap<Uid, Vec<Seq>>,
     /// Entries of which the store may have the token of an earlier process, or less than is known.
     unclaimed: BTreeSet<Seq>,
+    /// On their way out because an operator says so: nothing is written about them any more.
+    dropping: BTreeSet<Seq>,
     /// When what is owed, and is in no row, is tried again.
     retry_at: Option<Tick>,
     replay: replay::Replay,
@@ -218,17 +220,22 @@ impl Machine {
         }
         self.journal.unclaimed.extend(&rider.claimed);
         for &seq in &rider.settled {
-            let uid = self.journal.entries.get(&seq).and_then(|entry| entry.intent.uid()).cloned();
-            let Some(uid) = uid else { continue };
-            if let Some(w) = self.workloads.get_mut(&uid) {
-                w.dirty = true;
-                self.store_state.dirty.insert(uid.clone());
-            }
-            self.journal.owed.entry(uid).or_default().push(seq);
+            self.owe(seq);
         }
         if !(rider.settled.is_empty() && rider.claimed.is_empty()) {
             self.journal.retry_at = Some(self.later(limits::ENGINE_LOOK_MS));
         }
+    }
+
+    /// The entry is settled with the next write of the row; without one, when it is tried again.
+    fn owe(&mut self, seq: Seq) {
+        let uid = self.journal.entries.get(&seq).and_then(|entry| entry.intent.uid()).cloned();
+        let Some(uid) = uid else { return };
+        if let Some(w) = self.workloads.get_mut(&uid) {
+            w.dirty = true;
+            self.store_state.dirty.insert(uid.clone());
+        }
+        self.journal.owed.entry(uid).or_default().push(seq);
     }
 
     /// What could not be claimed or settled is tried again; what goes with a row waits for that.
@@ -289,11 +296,14 @@ impl Machine {
 
     /// Writes entries as they are now, with the token of this process.
     fn claim(&mut self, seqs: &[Seq]) {
-        let known = |seq: &Seq| Some(Write::Claim((**self.journal.entries.get(seq)?).clone()));
-        let writes: Vec<Write> = seqs.iter().filter_map(known).collect();
+        let Journal { entries, dropping, .. } = &self.journal;
+        let seqs = seqs.iter().copied().filter(|seq| !dropping.contains(seq));
+        let known = seqs.filter_map(|seq| entries.get(&seq));
+        let (claimed, writes): (Vec<Seq>, Vec<Write>) =
+            known.map(|entry| (entry.seq, Write::Claim((**entry).clone()))).unzip();
         if !writes.is_empty() {
             let commit = self.persist(Purpose::Settled, false, writes);
-            self.ride(commit, Rider { claimed: seqs.to_vec(), ..Rider::default() });
+            self.ride(commit, Rider { claimed, ..Rider::default() });
         }
     }
 

@@ -2,7 +2,7 @@
 //! All entries are replayed side by side; one that takes too long holds nothing but its own
 //! workload.
 
-use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::super::Machine;
 use crate::domain::effect::Level;
@@ -79,15 +79,8 @@ impl Machine {
     pub(in super::super) fn take_entries(&mut self, entries: Vec<Entry>) {
         self.journal.replay.engine_by = Some(self.later(limits::REPLAY_ENTRY_MS));
         self.journal.replay.open_by = self.later(limits::REPLAY_MS);
-        // Two may be about one instance if the agent died before it had settled the first: the last
-        // one says what was about to be done, and the others are settled without it.
-        let last: HashMap<InstanceName, Seq> = entries
-            .iter()
-            .filter_map(|entry| Some((entry.intent.instance()?.clone(), entry.seq)))
-            .collect();
         let mut seqs = Vec::new();
-        let mut outdated = Vec::new();
-        for entry in entries {
+        for mut entry in entries {
             let seq = entry.seq;
             if let Intent::Unreadable { kind, .. } = &entry.intent {
                 let text = format!(
@@ -98,38 +91,27 @@ impl Machine {
                 self.show_entry(entry);
                 continue;
             }
+            entry.token.clone_from(&self.journal.token);
+            entry.tries = entry.tries.saturating_add(1);
+            entry.error.clear();
             seqs.push(seq);
-            if entry.intent.instance().and_then(|instance| last.get(instance)) == Some(&seq) {
-                self.take_entry(entry);
-            } else {
-                outdated.push(seq);
-                self.show_claimed(entry);
+            self.journal.replay.left.insert(seq);
+            let intent = entry.intent.clone();
+            self.show_entry(entry);
+            let instance = intent.instance().cloned();
+            let before = instance.and_then(|name| self.journal.by_instance.insert(name, seq));
+            if let Some(before) = before {
+                // A commit of unknown outcome left it: the newer one takes its place.
+                self.journal.replay.waive(before);
+                self.journal.retry_at = Some(self.now.tick);
+                self.owe(before);
             }
+            self.replay(&intent);
         }
         self.journal.replay.found = seqs.len();
         self.journal.unclaimed.extend(&seqs);
         self.claim(&seqs);
-        for seq in outdated {
-            self.settle_loose(seq);
-        }
         self.check_replay();
-    }
-
-    fn take_entry(&mut self, entry: Entry) {
-        self.journal.replay.left.insert(entry.seq);
-        let intent = entry.intent.clone();
-        if let Some(instance) = intent.instance() {
-            self.journal.by_instance.insert(instance.clone(), entry.seq);
-        }
-        self.show_claimed(entry);
-        self.replay(&intent);
-    }
-
-    fn show_claimed(&mut self, mut entry: Entry) {
-        entry.token.clone_from(&self.journal.token);
-        entry.tries = entry.tries.saturating_add(1);
-        entry.error.clear();
-        self.show_entry(entry);
     }
 
     /// Has the instance that the entry names removed, unless the row says that it is the workload's
@@ -150,7 +132,7 @@ impl Machine {
                     w.settled.push(instance.clone());
                 } else {
                     w.cut.push(instance.clone());
-                    w.send_off(instance, None);
+                    w.send_off(instance);
                 }
             }
             Intent::Replace { old, new, .. }
@@ -158,13 +140,13 @@ impl Machine {
             {
                 // The old one is in place, whatever came of the new one: that one goes.
                 w.settled.push(old.clone());
-                w.send_off(new, None);
+                w.send_off(new);
             }
             Intent::Remove { .. } | Intent::Replace { .. } if w.owns(instance) => {
                 w.settled.push(instance.clone());
             }
             Intent::Remove { .. } | Intent::Replace { .. } => {
-                w.send_off(instance, container_of(intent));
+                w.send_off(instance);
             }
             Intent::Unreadable { .. } => {}
         }
@@ -258,14 +240,16 @@ impl Workload {
         self.record.current.as_ref().is_some_and(own) || self.record.next.as_ref().is_some_and(own)
     }
 
-    /// Puts `instance` among those that go, unless it is there or is the workload's own.
-    fn send_off(&mut self, instance: &InstanceName, container: Option<&ContainerId>) {
+    /// Puts `instance` among those that go, unless it is there or is the workload's own. It is
+    /// looked up by its name and not by an id that nothing else vouches for: then its labels have to
+    /// say whose it is.
+    fn send_off(&mut self, instance: &InstanceName) {
         if self.owns(instance) || self.record.discards.iter().any(|i| i.name == *instance) {
             return;
         }
         let instance = Instance {
             name: instance.clone(),
-            container: container.cloned(),
+            container: None,
             generation: 0,
             spec_hash: SpecHash::new(""),
             run: None,

@@ -1,5 +1,5 @@
-//! Tests of the machine with a made-up clock, in a world of one store and one engine that do what
-//! they are told at once, unless a test says otherwise.
+//! Tests of the machine with a made-up clock, in a world of one store and one engine that do at
+//! once what they are told, unless a test says otherwise.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,6 +18,8 @@ mod asks;
 mod crash;
 
 mod engine;
+
+mod entries;
 
 mod journal;
 

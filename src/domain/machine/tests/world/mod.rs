@@ -219,6 +219,11 @@ impl World {
 
     // --- driving -------------------------------------------------------------------------------
 
+    /// Comes with the next event that is fed, before it.
+    pub fn queue(&mut self, event: Event) {
+        self.events.push_back(event);
+    }
+
     pub fn feed(&mut self, event: Event) {
         self.events.push_back(event);
         self.go_on();
