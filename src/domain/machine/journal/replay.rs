@@ -241,8 +241,8 @@ impl Workload {
     }
 
     /// Puts `instance` among those that go, unless it is there or is the workload's own. It is
-    /// looked up by its name and not by an id that nothing else vouches for: then its labels have to
-    /// say whose it is.
+    /// looked up by its name, not by an id that nothing else vouches for: so its labels have to say
+    /// whose it is.
     fn send_off(&mut self, instance: &InstanceName) {
         if self.owns(instance) || self.record.discards.iter().any(|i| i.name == *instance) {
             return;

@@ -4,7 +4,7 @@
 use super::journal::{assert_settled, beside, leave, name};
 use super::*;
 use crate::domain::effect::Refusal;
-use crate::domain::intent::{Intent, Seq};
+use crate::domain::intent::Intent;
 use crate::limits;
 
 fn web(tag: u32) -> Arc<Declared> {
@@ -246,13 +246,13 @@ fn an_engine_that_is_away_holds_changes_for_32_seconds() {
     assert_settled(&world);
 }
 
-/// Every one of another workload that is gone, every other one with a container.
+/// Each of another workload that is gone, and a container for every tenth.
 #[test]
 fn ten_thousand_entries_are_counted_down_and_settled() {
     let (mut world, _) = running();
     for n in 0..10_000 {
         let intent = ownerless(&mut world, &format!("w{n}"), Phase::Created);
-        if n % 2 == 0 {
+        if n % 10 > 0 {
             world.engine.containers.remove(intent.instance().unwrap().as_str());
         }
         leave(&mut world, intent);
@@ -271,22 +271,24 @@ fn ten_thousand_entries_are_counted_down_and_settled() {
     assert_eq!(world.store.kept.last_seq, 10_002);
 }
 
-/// They cannot be removed, any of them: all fail, and changes are accepted after 60 s.
+/// The engine answers no look, whether a workload has the instance or not.
 #[test]
-fn ten_thousand_entries_that_fail_hold_changes_for_60_seconds_at_most() {
+fn ten_thousand_entries_that_hang_hold_changes_for_60_seconds_at_most() {
     let (mut world, uid) = running();
     for n in 0..10_000 {
-        let (uid, instance) = (uid.clone(), name(&format!("bargee-web-{n:08x}")));
+        let instance = name(&format!("bargee-web-{n:08x}"));
+        let uid = if n < 100 { uid.clone() } else { Uid::new(format!("gone-{n}")) };
         leave(&mut world, Intent::Remove { uid, instance, container: None });
     }
     world.unanswered.push("inspect");
     world.crash();
     assert_eq!(world.status.recovering, Some((0, 10_000)));
-    world.pass(limits::REPLAY_MS);
-    assert_eq!(world.status.recovering, None);
+    world.pass(limits::REPLAY_MS - 1);
+    assert!(!is_open(&mut world));
+    world.pass(1);
     assert!(is_open(&mut world));
-    assert_eq!(world.entries.len(), 10_000);
-    assert_eq!(world.entries[&Seq(2)].tries, 2, "the first one was tried and failed");
+    let failed = world.status.journal.1;
+    assert!((1..10).contains(&failed), "those that were tried: {failed}");
     world.answer_late();
     world.pass(limits::RESTART_MAX_DELAY_MS);
     assert_settled(&world);
