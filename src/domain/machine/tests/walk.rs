@@ -295,6 +295,11 @@ fn converge(mut world: World, promises: &Promises, seed: u64) {
         world.pass(60_000);
         check_no_twins(&world, seed);
     }
+    // A start of what somebody unpaused does not show. That the stream works shows in any event.
+    let (id, uid) = (ContainerId::new("somebody's"), Uid::new("nobody"));
+    let action = ContainerAction::Changed;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    world.pass(60_000);
     assert!(world.machine.steps.is_empty(), "seed {seed}: steps in flight: {:?}", world.machine);
     check_promises(&world, promises, seed);
     let entries = (&world.store.kept.entries, &world.entries);
