@@ -10,6 +10,7 @@ use std::time::Duration;
 use bargee::os::clock;
 
 pub mod agent;
+pub mod at_rest;
 pub mod docker_api;
 pub mod engine;
 pub mod manifest;
