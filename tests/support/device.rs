@@ -5,22 +5,18 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
 use bargee::api::wire::{List, Status, Workload};
-use bargee::os::clock;
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chown, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::DEADLINE;
-use crate::support::scripted_engine::{Container, IMAGE, ScriptedEngine};
-pub use crate::support::until;
+use super::scripted_engine::{Container, IMAGE, ScriptedEngine};
+use super::{DEADLINE, until};
 
 /// A user without rights.
 pub const NOBODY: u32 = 65_534;
@@ -398,30 +394,4 @@ pub fn workload(name: &str, command: &str, more: &str) -> String {
         "---\napiVersion: bargee/v1\nkind: Workload\nmetadata: {{name: {name}}}\n\
          spec: {{image: {IMAGE}, pull: never, command: [{command}]{more}}}\n"
     )
-}
-
-/// Lets time pass, where nothing must happen.
-pub fn pause(time: Duration) {
-    let begin = clock::boot_ms();
-    let passed = || Duration::from_millis(clock::boot_ms() - begin);
-    while passed() < time {
-        thread::park_timeout(time.saturating_sub(passed()));
-    }
-}
-
-/// Runs cases that mostly wait at the same time, and fails with the names of those that failed.
-pub fn side_by_side<T: Sync>(cases: &[(&str, T)], run: impl Fn(&T) + Sync) {
-    let failed: Vec<&str> = thread::scope(|scope| {
-        let run = &run;
-        let running: Vec<_> = cases
-            .iter()
-            .map(|(name, case)| {
-                let failed = move || catch_unwind(AssertUnwindSafe(|| run(case))).is_err();
-                (name, scope.spawn(failed))
-            })
-            .collect();
-        let ended = running.into_iter().map(|(name, thread)| (*name, thread.join().unwrap()));
-        ended.filter(|(_, failed)| *failed).map(|(name, _)| name).collect()
-    });
-    assert!(failed.is_empty(), "failed: {failed:?}");
 }
