@@ -15,6 +15,7 @@ use nix::unistd::{Pid, chown, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
 
+use super::at_rest::{Held, Scene};
 use super::scripted_engine::{Container, IMAGE, ScriptedEngine};
 use super::{DEADLINE, until};
 
@@ -191,6 +192,23 @@ impl Device {
         agent.wait().unwrap();
     }
 
+    /// Process id of the agent.
+    pub fn pid(&self) -> u32 {
+        self.agent.as_ref().unwrap().id()
+    }
+
+    /// The agent is dead, but for its name.
+    pub fn is_dead(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        // After the name, which is in brackets.
+        stat.rsplit_once(") ").unwrap().1.starts_with('Z')
+    }
+
+    /// Sends SIGKILL to the agent. [`Device::kill9`] has to follow.
+    pub fn send_sigkill(&self) {
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    }
+
     /// Ends the agent as an init system does.
     pub fn sigterm(&mut self) {
         let mut agent = self.agent.take().unwrap();
@@ -201,8 +219,7 @@ impl Device {
 
     /// Resident memory of the agent in KiB: `VmHWM` is the most it ever was, `VmRSS` what it is.
     pub fn memory_kib(&self, line: &str) -> u64 {
-        let pid = self.agent.as_ref().unwrap().id();
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let found = text.lines().find(|text| text.starts_with(line)).unwrap();
         found.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
@@ -256,6 +273,11 @@ impl Device {
     pub fn deploy(&self, manifest: &str) {
         let (status, body) = self.apply(manifest);
         assert_eq!(status, 200, "{body}");
+    }
+
+    /// One request of any method; `None`: nobody answered.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+        request(&self.socket(), method, path, body.as_bytes())
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
@@ -323,6 +345,21 @@ impl Device {
             let now = self.container(name);
             (now.pid != 0 && now.started > before.started).then_some(now)
         })
+    }
+
+    /// Engine, records, journal and log as they are now; `None`: the agent does not answer.
+    pub fn scene(&self) -> Option<Scene> {
+        let scene = Scene::read(|path| self.get(path))?;
+        let held = self.engine.containers().into_iter().map(|made| Held {
+            started: made.started.to_string(),
+            id: made.id,
+            name: made.name,
+            labels: made.labels,
+            status: made.status,
+            network: made.network,
+        });
+        let networks = self.engine.networks();
+        Some(Scene { containers: held.collect(), networks, log: self.log(), ..scene })
     }
 
     /// Name, id and start of every container.

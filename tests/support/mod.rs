@@ -19,6 +19,7 @@ pub mod manifest;
 pub mod proxy;
 pub mod registry;
 pub mod scripted_engine;
+pub mod strace;
 
 /// Nothing that a test waits for takes this long, not even under an emulator on a busy machine;
 /// what does is not coming.

@@ -29,12 +29,16 @@ mod http;
 
 mod serve;
 
+mod trap;
+
 mod world;
 
 pub use bend::{Bend, Route};
+pub use trap::Side;
 pub use world::Container;
 
 use bend::Rule;
+use trap::{Passage, Trap};
 use world::World;
 
 /// The image that is on the device from the beginning.
@@ -83,6 +87,7 @@ struct Script {
     cut_events_after: Option<Duration>,
     counts: BTreeMap<Route, usize>,
     heard: Vec<(Route, String)>,
+    trap: Trap,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -187,6 +192,25 @@ impl ScriptedEngine {
     /// Events of this action show on no stream any more.
     pub fn lose_events(&self, action: &str) {
         lock(&self.shared.world).lost_actions.insert(action.to_owned());
+    }
+
+    // --- the trap ------------------------------------------------------------------------------
+
+    /// The engine will stand still at the request after `others` more: nothing goes in or out of
+    /// it until [`ScriptedEngine::release`], by when the agent should be dead.
+    pub fn stand_still_at(&self, others: usize, side: Side) {
+        self.shared.rescript(|script| script.trap = Trap::Set(others, side));
+    }
+
+    /// Whether it stands still.
+    pub fn stands_still(&self) -> bool {
+        lock(&self.shared.script).trap == Trap::Sprung
+    }
+
+    /// Ends the connections that are held, whose requests are lost, and goes on.
+    pub fn release(&self) {
+        self.end_connections();
+        self.shared.rescript(|script| script.trap = Trap::None);
     }
 
     // --- what happens by itself ----------------------------------------------------------------
@@ -326,6 +350,22 @@ impl Shared {
             lock(&self.world).add(&name, IMAGE, BTreeMap::new(), Vec::new(), "default");
         }
         Some(bend)
+    }
+
+    /// A request came: what becomes of it.
+    fn pass(&self) -> Passage {
+        lock(&self.script).trap.pass()
+    }
+
+    /// The engine stands still.
+    fn is_held(&self) -> bool {
+        lock(&self.script).trap == Trap::Sprung
+    }
+
+    /// Waits until the engine goes on.
+    fn wait_for_release(&self) {
+        let mut script = lock(&self.script);
+        self.rescripted.wait_while(&mut script, |script| script.trap == Trap::Sprung);
     }
 
     /// Waits until the bends or the door change.

@@ -1,0 +1,145 @@
+//! Every point of every scenario: the agent dies there, and everything comes to rest all the same.
+
+use std::thread;
+
+use crate::kit::{Places, rest, start_again_and_compare};
+use crate::scenarios::{SCENARIOS, Scenario};
+use crate::support::at_rest::Held;
+use crate::support::device::{Device, service};
+use crate::support::scripted_engine::Side;
+use crate::support::strace::{SYNCS, Strace};
+use crate::support::{side_by_side, until};
+
+/// Devices that are at work at the same time.
+const AT_WORK: usize = 3;
+
+/// Where the agent dies, counted from when it is asked.
+#[derive(Clone, Copy, Debug)]
+enum Point {
+    /// On this side of this request to the engine.
+    Request(usize, Side),
+    /// When the store calls for this sync, which does not come to pass.
+    Sync(usize),
+}
+
+/// How many points a scenario has.
+struct Length {
+    requests: usize,
+    syncs: usize,
+}
+
+/// A device in the state that the scenario begins with.
+fn prepared(scenario: &Scenario) -> Device {
+    let device = Device::started();
+    device.deploy(&service("other"));
+    device.until_running(&["other"]);
+    (scenario.prepare)(&device);
+    device.engine.forget_requests();
+    device
+}
+
+fn trace(device: &Device, words: &[&str]) -> Strace {
+    let traced = format!("trace={SYNCS}");
+    let words = [&["-e", &*traced], words].concat();
+    Strace::attach(device.pid(), &words, &device.path("strace"))
+}
+
+/// Counts the points.
+fn measure(scenario: &Scenario) -> Length {
+    let device = prepared(scenario);
+    let strace = trace(&device, &[]);
+    let answered = (scenario.act)(&device);
+    let wanted = scenario.wanted(answered);
+    until("the scenario to end", || {
+        let scene = device.scene()?;
+        let is_done = !device.engine.heard().is_empty() && scene.problems(&wanted).is_empty();
+        is_done.then_some(())
+    });
+    let (requests, syncs) = (device.engine.heard().len(), strace.count(SYNCS));
+    println!("{}: {requests} requests, {syncs} syncs", scenario.name);
+    println!("{}: {:?}", scenario.name, device.engine.heard());
+    assert!(requests > 0 && syncs > 0, "{}: nothing to die at", scenario.name);
+    Length { requests, syncs }
+}
+
+/// Runs the scenario until the agent is dead. Whether it was answered, and whether it came to the
+/// point; if not, the agent dies at rest.
+fn die_at(device: &mut Device, scenario: &Scenario, point: Point) -> (bool, bool) {
+    let strace = match point {
+        Point::Request(number, side) => {
+            device.engine.stand_still_at(number, side);
+            None
+        }
+        Point::Sync(number) => {
+            let inject = format!("inject={SYNCS}:signal=SIGKILL:when={}", number + 1);
+            Some(trace(device, &["-e", &inject]))
+        }
+    };
+    let ended = thread::scope(|scope| {
+        let alive = &*device;
+        let act = scope.spawn(|| (scenario.act)(alive));
+        let came = until("the agent to come to the point", || {
+            if alive.engine.stands_still() || alive.is_dead() {
+                return Some(true);
+            }
+            let is_over = act.is_finished() && {
+                let wanted = scenario.wanted(true);
+                alive.scene().is_some_and(|scene| scene.problems(&wanted).is_empty())
+            };
+            is_over.then_some(false)
+        });
+        alive.send_sigkill();
+        (act.join().unwrap(), came)
+    });
+    device.kill9();
+    drop(strace);
+    device.engine.release();
+    ended
+}
+
+fn other(held: &[Held]) -> Vec<Held> {
+    held.iter().filter(|held| held.name.starts_with("bargee-other-")).cloned().collect()
+}
+
+/// Whether the agent came to the point.
+fn survives(scenario: &Scenario, point: Point, places: &Places) -> bool {
+    let place = places.take();
+    let mut device = prepared(scenario);
+    let before = device.scene().unwrap();
+    let (answered, came) = die_at(&mut device, scenario, point);
+    let wanted = scenario.wanted(answered);
+    device.launch();
+    let (scene, _place) = rest(&device, &wanted, place);
+    assert_eq!(other(&scene.containers), other(&before.containers));
+    start_again_and_compare(&mut device, &wanted, &scene);
+    came
+}
+
+#[test]
+fn every_point_of_every_scenario() {
+    let places = Places::new(AT_WORK);
+    let lengths: Vec<Length> = thread::scope(|scope| {
+        let measure = |scenario| {
+            let _place = places.take();
+            measure(scenario)
+        };
+        let all: Vec<_> = SCENARIOS.iter().map(|one| scope.spawn(move || measure(one))).collect();
+        all.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    let mut points = Vec::new();
+    for (scenario, Length { requests, syncs }) in SCENARIOS.iter().zip(lengths) {
+        let sides = [Side::Before, Side::After];
+        let requests = (0..requests).flat_map(|n| sides.map(|side| Point::Request(n, side)));
+        let all = requests.chain((0..syncs).map(Point::Sync));
+        points.extend(all.map(|point| (scenario, point)));
+    }
+    let named: Vec<(String, (&Scenario, Point))> = points
+        .into_iter()
+        .map(|(scenario, point)| (format!("{} {point:?}", scenario.name), (scenario, point)))
+        .collect();
+    let cases: Vec<_> = named.iter().map(|(name, case)| (name.as_str(), *case)).collect();
+    side_by_side(&cases, |(scenario, point)| {
+        let came = survives(scenario, *point, &places);
+        println!("{} {point:?}: came to it {came}", scenario.name);
+    });
+}

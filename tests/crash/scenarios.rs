@@ -1,0 +1,117 @@
+//! What the agent is asked to do when it dies.
+
+use crate::support::at_rest::{Outcome, Wanted};
+use crate::support::device::{Device, service};
+
+/// A thing to do, on a device in a certain state.
+pub struct Scenario {
+    pub name: &'static str,
+    /// Brings a device to the state, from `other` that runs already.
+    pub prepare: fn(&Device),
+    /// Asks for it or makes it happen. Whether it was answered that it will be done.
+    pub act: fn(&Device) -> bool,
+    /// How `web` is before; it may stay so if nobody was answered.
+    pub before: Outcome,
+    /// How it has to be once it was answered.
+    pub after: Outcome,
+}
+
+/// All of them.
+pub const SCENARIOS: [Scenario; 8] = [
+    Scenario {
+        name: "create",
+        prepare: |_| {},
+        act: |device| accepted(device.ask("POST", APPLY, &service("web"))),
+        before: Outcome::Gone,
+        after: Outcome::Running(1),
+    },
+    Scenario {
+        name: "stop",
+        prepare: run_web,
+        act: |device| accepted(device.ask("POST", "/v1/ms/web/stop", "")),
+        before: Outcome::Running(1),
+        after: Outcome::Stopped(1),
+    },
+    Scenario {
+        name: "start",
+        prepare: stop_web,
+        act: |device| accepted(device.ask("POST", "/v1/ms/web/start", "")),
+        before: Outcome::Stopped(1),
+        after: Outcome::Running(1),
+    },
+    Scenario {
+        name: "restart",
+        prepare: run_web,
+        act: |device| accepted(device.ask("POST", "/v1/ms/web/restart", "")),
+        before: Outcome::Running(1),
+        after: Outcome::Running(1),
+    },
+    Scenario {
+        name: "update",
+        prepare: run_web,
+        act: |device| accepted(device.ask("POST", APPLY, &second())),
+        before: Outcome::Running(1),
+        after: Outcome::Running(2),
+    },
+    Scenario {
+        name: "recreate",
+        prepare: run_web,
+        act: |device| {
+            device.engine.take_away("bargee-web-");
+            false
+        },
+        before: Outcome::Running(1),
+        after: Outcome::Running(1),
+    },
+    Scenario {
+        name: "remove",
+        prepare: run_web,
+        act: |device| accepted(device.ask("DELETE", "/v1/ms/web", "")),
+        before: Outcome::Running(1),
+        after: Outcome::Gone,
+    },
+    Scenario {
+        name: "remove a stopped one",
+        prepare: stop_web,
+        act: |device| accepted(device.ask("DELETE", "/v1/ms/web", "")),
+        before: Outcome::Stopped(1),
+        after: Outcome::Gone,
+    },
+];
+
+const APPLY: &str = "/v1/deploy/microservices:apply";
+
+impl Scenario {
+    /// What has to be there at rest, the workload beside it included.
+    pub fn wanted(&self, answered: bool) -> [Wanted; 2] {
+        let web = match answered {
+            true => Wanted::exactly("default/web", self.after),
+            false => Wanted::any_of("default/web", &[self.before, self.after]),
+        };
+        [web, Wanted::exactly("default/other", Outcome::Running(1))]
+    }
+}
+
+fn run_web(device: &Device) {
+    device.deploy(&service("web"));
+    device.until_running(&["web"]);
+}
+
+fn stop_web(device: &Device) {
+    run_web(device);
+    assert_eq!(device.cli(&["stop", "web"]).code, 0);
+    device.until_state("web", "Stopped(Ok)");
+}
+
+/// Another generation of `web`, from which another container is made.
+fn second() -> String {
+    service("web").replace("[serve]", "[serve, again]")
+}
+
+fn accepted(answer: Option<(u16, String)>) -> bool {
+    match answer {
+        Some((200 | 202, _)) => true,
+        Some((status, body)) => panic!("answered {status}: {body}"),
+        None => false,
+    }
+}
