@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
+mod blind;
+mod journal_table;
 mod kit;
+mod late;
 mod matrix;
 mod scenarios;
+mod slow;
 #[path = "../support/mod.rs"]
 mod support;

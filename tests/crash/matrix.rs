@@ -3,9 +3,9 @@
 use std::thread;
 
 use crate::kit::{Places, rest, start_again_and_compare};
-use crate::scenarios::{SCENARIOS, Scenario};
+use crate::scenarios::{SCENARIOS, Scenario, prepared};
 use crate::support::at_rest::Held;
-use crate::support::device::{Device, service};
+use crate::support::device::Device;
 use crate::support::scripted_engine::Side;
 use crate::support::strace::{SYNCS, Strace};
 use crate::support::{side_by_side, until};
@@ -26,16 +26,6 @@ enum Point {
 struct Length {
     requests: usize,
     syncs: usize,
-}
-
-/// A device in the state that the scenario begins with.
-fn prepared(scenario: &Scenario) -> Device {
-    let device = Device::started();
-    device.deploy(&service("other"));
-    device.until_running(&["other"]);
-    (scenario.prepare)(&device);
-    device.engine.forget_requests();
-    device
 }
 
 fn trace(device: &Device, words: &[&str]) -> Strace {

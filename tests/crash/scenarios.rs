@@ -79,6 +79,8 @@ pub const SCENARIOS: [Scenario; 8] = [
     },
 ];
 
+/// The workload beside it, which is left alone all the time.
+const OTHER: &str = "beside/other";
 const APPLY: &str = "/v1/deploy/microservices:apply";
 
 impl Scenario {
@@ -88,8 +90,20 @@ impl Scenario {
             true => Wanted::exactly("default/web", self.after),
             false => Wanted::any_of("default/web", &[self.before, self.after]),
         };
-        [web, Wanted::exactly("default/other", Outcome::Running(1))]
+        [web, Wanted::exactly(OTHER, Outcome::Running(1))]
     }
+}
+
+/// A device in the state that the scenario begins with.
+pub fn prepared(scenario: &Scenario) -> Device {
+    let device = Device::started();
+    // Of another application, so that the network of the first is made and removed.
+    let other = service("other").replace("{name: other}", "{name: other, application: beside}");
+    device.deploy(&other);
+    device.until_running(&["other"]);
+    (scenario.prepare)(&device);
+    device.engine.forget_requests();
+    device
 }
 
 fn run_web(device: &Device) {

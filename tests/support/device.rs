@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
 
-use bargee::api::wire::{List, Status, Workload};
+use bargee::api::wire::{Entry, List, Status, Workload};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chown, geteuid};
 use serde_json::Value;
@@ -293,6 +293,10 @@ impl Device {
 
     pub fn workload(&self, name: &str) -> Workload {
         self.read(&format!("/v1/ms/{name}"))
+    }
+
+    pub fn journal(&self) -> Vec<Entry> {
+        self.read::<List<Entry>>("/v1/journal").items
     }
 
     pub fn status(&self) -> Status {

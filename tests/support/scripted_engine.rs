@@ -170,6 +170,17 @@ impl ScriptedEngine {
         self.add_rule(rule);
     }
 
+    /// Bends the answers of these kinds, and no others any more.
+    pub fn bend_only(&self, bends: &[(Route, Bend)]) {
+        let rules = bends.iter().map(|(route, bend)| Rule {
+            route: Some(*route),
+            object: String::new(),
+            bend: bend.clone(),
+            left: None,
+        });
+        self.shared.rescript(|script| script.rules = rules.collect());
+    }
+
     fn add_rule(&self, rule: Rule) {
         self.shared.rescript(|script| script.rules.push(rule));
     }

@@ -1,0 +1,68 @@
+//! A flash that takes 20 s for each sync: supervision goes on, and everybody who reads is answered.
+
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use bargee::os::clock;
+
+use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
+use crate::support::device::{Device, service};
+use crate::support::strace::{SYNCS, Strace};
+use crate::support::{pause, until};
+
+/// No read may come near the time of a sync.
+const ANSWERED: Duration = Duration::from_secs(10);
+
+/// Reads what the API has, again and again until `over`; the longest that one took.
+fn read_all_the_time(device: &Device, over: &AtomicBool) -> Duration {
+    let mut longest = Duration::ZERO;
+    while !over.load(Ordering::Acquire) {
+        for path in ["/health/live", "/health/ready", "/v1/ms", "/v1/system/status", "/v1/journal"]
+        {
+            let begin = clock::boot_ms();
+            let (status, body) = device.get(path).unwrap();
+            assert_eq!(status, 200, "{path}: {body}");
+            longest = longest.max(Duration::from_millis(clock::boot_ms() - begin));
+        }
+        pause(Duration::from_millis(200));
+    }
+    longest
+}
+
+#[test]
+fn supervision_goes_on_while_a_commit_hangs() {
+    let device = Device::running(&["a", "b"]);
+    let over = AtomicBool::new(false);
+    let words = ["-e", &format!("inject={SYNCS}:delay_enter=20000000")];
+    let strace = Strace::attach(device.pid(), &words, &device.path("strace"));
+    thread::scope(|scope| {
+        let reads = scope.spawn(|| read_all_the_time(&device, &over));
+        let deploy = scope.spawn(|| device.apply(&service("c")));
+        // Both that crash while the commit hangs are started again while it does.
+        for (name, code) in [("a", 1), ("b", 2)] {
+            let before = device.container(name);
+            device.engine.exit(&before.name, code);
+            let again = device.until_started_again(name, &before);
+            assert_eq!(again.id, before.id);
+            let shown = device.until_state(name, "Running(Ok)");
+            assert_eq!(shown.restart_count, 1, "{name}");
+            assert!(shown.last_error.contains(&format!("exitCode={code}")), "{shown:?}");
+        }
+        assert!(!deploy.is_finished(), "the commit was to hang all the time");
+        drop(strace);
+        let (status, body) = deploy.join().unwrap();
+        // Who asked may have been told that it takes too long.
+        assert!(matches!(status, 200 | 504), "{status}: {body}");
+        until("the events to be told", || {
+            let events = device.get("/v1/events").unwrap().1;
+            (events.contains("exitCode=1") && events.contains("exitCode=2")).then_some(())
+        });
+        let wanted = ["default/a", "default/b", "default/c"];
+        let wanted = wanted.map(|key| Wanted::exactly(key, Outcome::Running(1)));
+        until_at_rest(&wanted, || device.scene());
+        over.store(true, Ordering::Release);
+        let longest = reads.join().unwrap();
+        assert!(longest < ANSWERED, "a read took {longest:?}");
+    });
+}
