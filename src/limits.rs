@@ -25,12 +25,28 @@ pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
+pub const START_GATE_MS: u64 = 2_000;
+
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
 /// Log files kept of a container when the manifest names no number.
 pub const LOG_FILES_KEPT: u32 = 3;
 /// Time between SIGTERM and the default SIGKILL when the manifest names none.
 pub const STOP_GRACE_MS: u64 = 10_000;
+
+// --- the journal -------------------------------------------------------------------------------
+
+/// Replay of one entry before it counts as failed.
+pub const REPLAY_ENTRY_MS: u64 = 32_000;
+/// Replay of all entries before changes are accepted all the same.
+pub const REPLAY_MS: u64 = 60_000;
+/// After a create that was cut off, its name is looked up once more after this time.
+pub const LATE_CREATE_MS: u64 = 20_000;
+/// Steps in flight for instances that belong to no workload.
+pub const LOOSE_STEPS: usize = 2;
+/// A container of this store that no record knows is removed after this time.
+pub const ORPHAN_MS: u64 = 2 * FULL_COMPARE_MS;
 
 // --- store -------------------------------------------------------------------------------------
 

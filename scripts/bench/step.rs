@@ -6,6 +6,7 @@ use std::sync::Arc;
 use bargee::domain::declared::{Declared, Spec};
 use bargee::domain::effect::{CommitId, Effect, ListId, Op, StepId};
 use bargee::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
+use bargee::domain::intent::Seq;
 use bargee::domain::machine::{Machine, Start};
 use bargee::domain::names::{
     BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, StoreId, Uid,
@@ -99,6 +100,9 @@ impl World {
             store: StoreId::new(STORE),
             whole: true,
             boot: BootId::new("boot"),
+            token: "token".to_owned(),
+            entries: Vec::new(),
+            next_seq: Seq(1),
             seed: 7,
             records,
             notices: Vec::new(),

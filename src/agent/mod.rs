@@ -16,7 +16,7 @@ use crate::api;
 use crate::config::{EngineKind, Settled};
 use crate::domain::effect::Effect;
 use crate::domain::machine::{Machine, Start};
-use crate::domain::names::BootId;
+use crate::domain::names::{BootId, StoreId};
 use crate::domain::record::Record;
 use crate::domain::time::{Now, Tick};
 use crate::engine::Engine;
@@ -24,6 +24,7 @@ use crate::engine::docker::Docker;
 use crate::limits;
 use crate::manifest;
 use crate::os::lock_file::LockFile;
+use crate::os::presence::Presence;
 use crate::os::{boot, cgroup, clock, descriptors, random, signal};
 use crate::store::{self, Opened};
 
@@ -149,7 +150,13 @@ fn run_rooms(
         log::warn!("{notice}");
     }
     let published = Arc::new(Published::new(opened.store.revision()));
-    let (machine, first) = make_machine(config, &mut opened)?;
+    let (machine, first) = make_machine(config, &mut opened, &token)?;
+    for effect in &first {
+        // Nobody is served before it is known what is being replayed.
+        if let Effect::PublishStatus(status) = effect {
+            published.show_status(status.clone());
+        }
+    }
     let (inbox, mails) = bounded(limits::INBOX);
     let (ended, monitor_ended) = bounded(0);
     let identity = api::backend::Identity {
@@ -158,8 +165,10 @@ fn run_rooms(
         version: env!("CARGO_PKG_VERSION"),
         token,
     };
+    let store = opened.store_id.clone();
+    let _presence = announce(&store);
     let rooms =
-        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone() };
+        Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone(), store };
     let threads =
         start_threads(&rooms, config.workers.value, opened, Core { machine, first, mails, ended })?;
     let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
@@ -186,6 +195,18 @@ struct Rooms {
     engine: Arc<Engine>,
     published: Arc<Published>,
     inbox: Sender<Mail>,
+    store: StoreId,
+}
+
+/// Shows other agents on this device that this store is in use: they leave its containers alone.
+fn announce(store: &StoreId) -> Option<Presence> {
+    let told = |error: io::Error| {
+        log::warn!(
+            "cannot show that store {store} is in use: {error}; if another agent runs with a copy \
+             of this data directory, stop it, because both will change the same containers"
+        );
+    };
+    Presence::announce(&worker::presence_name(store)).map_err(told).ok()
 }
 
 /// What only the monitor has.
@@ -220,6 +241,7 @@ fn forget_gone(records: &mut [Record]) {
 fn make_machine(
     config: &Settled,
     opened: &mut Opened,
+    token: &str,
 ) -> Result<(Machine, Vec<Effect>), AgentError> {
     forget_gone(&mut opened.records);
     let start = Start {
@@ -228,6 +250,9 @@ fn make_machine(
         store: opened.store_id.clone(),
         whole: opened.whole,
         boot: BootId::new(boot::boot_id()?),
+        token: token.to_owned(),
+        entries: std::mem::take(&mut opened.entries),
+        next_seq: opened.next_seq,
         seed: random::number()?,
         records: std::mem::take(&mut opened.records),
         notices: std::mem::take(&mut opened.notices),

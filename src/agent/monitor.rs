@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::inbox::Mail;
 use super::worker::Job;
 use super::{Core, Rooms, now};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Step};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Step, StepId};
 use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
 use crate::limits;
@@ -166,6 +166,7 @@ impl Monitor {
                     Some(commit) => self.gated.entry(commit).or_default().push(step),
                     None => self.jobs.push_back(Job::Step(step)),
                 },
+                Effect::Release(step) => self.release(step),
                 Effect::Pull(image) => self.pulls.push_back(image),
                 // Ahead of the steps: what they wait for may be in it.
                 Effect::List(id) => self.jobs.push_front(Job::List(id)),
@@ -183,6 +184,13 @@ impl Monitor {
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
             }
+        }
+    }
+
+    fn release(&mut self, id: StepId) {
+        for steps in self.gated.values_mut() {
+            let released = steps.extract_if(.., |step| step.id == id);
+            self.jobs.extend(released.map(Job::Step));
         }
     }
 

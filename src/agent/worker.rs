@@ -1,5 +1,6 @@
 //! Workers: one step on one engine, one event back. A panic becomes an event.
 
+use std::collections::BTreeSet;
 use std::io;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread::JoinHandle;
@@ -11,8 +12,10 @@ use super::{Rooms, host};
 use crate::domain::effect::{ListId, Op, Step};
 use crate::domain::event::{Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::names::StoreId;
+use crate::domain::observed::Listed;
 use crate::engine::Engine;
-use crate::os::thread;
+use crate::os::{presence, thread};
 
 /// What a worker does next.
 #[derive(Debug)]
@@ -37,7 +40,14 @@ pub fn start(number: usize, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<Jo
                     Event::StepDone(step.id, result)
                 }
                 Job::List(id) => {
-                    Event::Listing(id, guarded("list containers", || rooms.engine.list()))
+                    let result = guarded("list containers", || rooms.engine.list());
+                    if let Ok(items) = &result
+                        && let Some(neighbours) = neighbours(items, &rooms.store)
+                        && rooms.inbox.send(Mail::Event(Event::Neighbours(neighbours))).is_err()
+                    {
+                        return;
+                    }
+                    Event::Listing(id, result)
                 }
             };
             if rooms.inbox.send(Mail::Event(event)).is_err() {
@@ -45,6 +55,20 @@ pub fn start(number: usize, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<Jo
             }
         }
     })
+}
+
+/// Which other stores in a listing have an agent that runs on this device; `None`: there is no
+/// other store.
+fn neighbours(items: &[Listed], own: &StoreId) -> Option<BTreeSet<StoreId>> {
+    let others = items.iter().map(|line| &line.tags.store).filter(|store| *store != own);
+    let others: BTreeSet<&StoreId> = others.collect();
+    let is_kept = |store: &&StoreId| presence::is_present(&presence_name(store));
+    (!others.is_empty()).then(|| others.into_iter().filter(is_kept).cloned().collect())
+}
+
+/// The sign that the agent of a store runs.
+pub fn presence_name(store: &StoreId) -> String {
+    format!("bargee/{store}")
 }
 
 /// Runs `call`; a panic in it is a fault like any other.
@@ -63,6 +87,7 @@ fn carry_out(engine: &Engine, op: &Op) -> Result<Outcome, Fault> {
             Some(reading) => Outcome::Found(Box::new(reading)),
             None => Outcome::NotFound,
         }),
+        Op::CheckPaths(declared) => host::check(&declared.spec).map(|()| Outcome::PathsThere),
         Op::Create(new) => {
             host::check(&new.declared.spec)?;
             engine.create(new).map(Outcome::Created)

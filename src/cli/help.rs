@@ -243,7 +243,7 @@ Usage: bargee journal ls
 const ADOPT: &str = "\
 Take over containers that were made from another store, after the agent's store was
 lost: those of one workload, or of all that wait for it (storeMissing), whatever
-they were made from.
+they were made from. One that differs from its manifest is then updated to it.
 
 Usage: bargee adopt NAME|--all
 ";

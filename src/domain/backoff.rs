@@ -2,6 +2,7 @@
 
 use super::declared::Restart;
 use super::time::Span;
+use crate::limits;
 
 /// The delay after the `streak`-th failure in a row, counted from 0: `delay` doubled each time, at
 /// most `max_delay`. With the defaults 10, 20, 40, 80, 160, then 300 s.
@@ -11,11 +12,17 @@ pub fn delay(restart: Restart, streak: u32) -> Span {
     Span(restart.delay.0.saturating_mul(factor).min(restart.max_delay.0))
 }
 
+/// The delay after all that are to go were tried, and failed to go, `rounds` times: 10, 20, 40, 80,
+/// 160, then 300 s.
+pub fn removal_delay(rounds: usize) -> Span {
+    let factor = 1_u64 << rounds.saturating_sub(1).min(32);
+    Span((limits::KILL_AGAIN_MS * factor).min(limits::RESTART_MAX_DELAY_MS))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::domain::declared::RestartPolicy;
-    use crate::limits;
 
     #[test]
     fn doubles_up_to_the_cap_for_ever() {

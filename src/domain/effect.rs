@@ -17,6 +17,8 @@ pub enum Effect {
     Persist(Commit),
     /// Carry out a step on the engine; not before `after` is durable, never if that failed.
     Run(Step),
+    /// Carry out a step that waits for its commit without waiting any longer.
+    Release(StepId),
     /// Pull an image.
     Pull(Arc<str>),
     /// List the containers of this node.
@@ -112,6 +114,8 @@ pub struct Step {
 pub enum Op {
     /// Look at one container, by id or by name.
     Inspect(String),
+    /// Check the host paths that a container is made with, and nothing else.
+    CheckPaths(Arc<Declared>),
     /// Check the host paths, make the network if it is not there, create the container.
     Create(Box<NewContainer>),
     /// Check the host paths of what it was made from, where that is still known, start the

@@ -1,12 +1,13 @@
 //! Everything that can happen to the agent. Asks carry a number, not a channel.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::declared::Declared;
 use super::effect::{CommitId, ListId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
-use super::names::{ContainerId, Source, Uid};
+use super::names::{ContainerId, Source, StoreId, Uid};
 use super::observed::{EngineInfo, Listed, Reading};
 use super::view::PullProgress;
 
@@ -25,6 +26,9 @@ pub enum Event {
     StreamDown(Fault),
     /// A line of the event stream.
     Container(ContainerEvent),
+    /// Of the other stores that have containers in the listing that comes next, those whose agents
+    /// run on this device.
+    Neighbours(BTreeSet<StoreId>),
     /// A listing ended.
     Listing(ListId, Result<Vec<Listed>, Fault>),
     /// A step ended.
@@ -130,6 +134,8 @@ pub enum Outcome {
     Found(Box<Reading>),
     /// Inspect: it is not there.
     NotFound,
+    /// Check of the host paths: all are there.
+    PathsThere,
     /// Create: made.
     Created(ContainerId),
     /// Start: sent, and this was read right after it.

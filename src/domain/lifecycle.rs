@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
-use super::names::{BootId, ContainerId, SpecHash};
+use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
 use super::restart;
@@ -42,6 +42,20 @@ pub struct Flight {
     pub step: StepId,
     /// What it does to which container.
     pub kind: FlightKind,
+    /// Whether it waits for its commit.
+    pub gate: Gate,
+}
+
+/// Whether a step waits for its commit.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Gate {
+    /// It was sent.
+    Open,
+    /// It is sent when the commit is durable.
+    Shut,
+    /// The same, but it goes without the commit after that: a start, for which a store that stalls
+    /// is no reason to be down.
+    Until(Tick),
 }
 
 /// What a step in flight does.
@@ -49,6 +63,7 @@ pub struct Flight {
 #[expect(missing_docs, reason = "one for each operation of the engine")]
 pub enum FlightKind {
     Inspect(Slot),
+    CheckPaths,
     Create,
     Start(Slot),
     Signal(Slot),
@@ -109,6 +124,8 @@ pub struct Workload {
     pub stop_deadline: Option<Tick>,
     /// The same for the first of the discards.
     pub discard_deadline: Option<Tick>,
+    /// No removal before this: the store cannot write the intent of it.
+    pub removal_rests_until: Option<Tick>,
     /// Why the last of the discards that was tried could not be removed.
     pub discard_error: String,
     /// Discards in a row that could not be removed; all of them were tried when it is their number.
@@ -131,6 +148,15 @@ pub struct Workload {
     pub start_shown: bool,
     /// The reserved name was said to be taken.
     pub name_clash: bool,
+    /// Names under which the engine may still make a container: of a create whose outcome is not
+    /// known, or of an agent that died.
+    pub cut: Vec<InstanceName>,
+    /// Names that are done with: what the journal says of them is settled with the next write of
+    /// the record.
+    pub settled: Vec<InstanceName>,
+    /// Names under which nothing is, but a late create may still make something: the journal has
+    /// them looked up once more.
+    pub late: Vec<InstanceName>,
     /// A signal that an operator asked for, not yet sent.
     pub kill: Option<(TaskId, String)>,
     /// The network of its application is gone already.
@@ -163,6 +189,7 @@ impl Workload {
             gap: false,
             stop_deadline: None,
             discard_deadline: None,
+            removal_rests_until: None,
             discard_error: String::new(),
             discards_failed: 0,
             retry_at: None,
@@ -174,6 +201,9 @@ impl Workload {
             start_expected: None,
             start_shown: false,
             name_clash: false,
+            cut: Vec::new(),
+            settled: Vec::new(),
+            late: Vec::new(),
             kill: None,
             network_removed: false,
             failures: 0,
@@ -354,7 +384,9 @@ impl Workload {
             && instance.container.as_ref() != Some(&reading.id)
         {
             instance.container = Some(reading.id.clone());
+            let name = instance.name.clone();
             self.dirty = true;
+            self.note_made(slot, name);
         }
         let phase = reading.phase.clone();
         let code = reading.exit_code;
@@ -395,7 +427,10 @@ impl Workload {
         self.retry_at = None;
         match slot {
             // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => self.set_seen(slot, Seen::Absent),
+            Slot::Next => {
+                self.set_seen(slot, Seen::Absent);
+                self.unreserve();
+            }
             Slot::Discard => self.drop_discard(),
             Slot::Current => {
                 if self.record.desired == Desired::Running {
@@ -473,70 +508,6 @@ impl Workload {
         if self.record.current.is_none() {
             self.promote();
         }
-    }
-
-    /// `instance`, last seen as `seen`, is to be removed.
-    pub fn discard(&mut self, instance: Instance, seen: Seen) {
-        if self.record.discards.is_empty() {
-            self.set_seen(Slot::Discard, seen);
-        }
-        if !self.discard_error.is_empty() {
-            // A new round, in which it has its turn.
-            self.discard_deadline = None;
-        }
-        self.discards_failed = 0;
-        self.record.discards.push(instance);
-        self.dirty = true;
-    }
-
-    /// The first of the discards could not be removed. The others have their turn before it is
-    /// tried again, `again` at the earliest: one of them may live.
-    pub fn fail_discard(&mut self, error: String, again: Tick) {
-        self.discard_error = error;
-        self.discards_failed = self.discards_failed.saturating_add(1);
-        let others = self.record.discards.len() > 1;
-        if others {
-            self.record.discards.rotate_left(1);
-            self.set_seen(Slot::Discard, Seen::Unknown);
-            self.dirty = true;
-        } else {
-            self.mark_stale(Slot::Discard);
-        }
-        let all = self.discards_failed >= self.record.discards.len();
-        self.discard_deadline = all.then_some(again);
-    }
-
-    /// A container that is to go may live: one that was seen to, or was not looked at yet.
-    pub fn discards_may_live(&self) -> bool {
-        let seen = self.discards_failed.max(1);
-        self.may_live(Slot::Discard) || self.record.discards.len() > seen
-    }
-
-    /// Moves what is in `slot` to those that are to go.
-    pub fn discard_slot(&mut self, slot: Slot) {
-        let taken = match slot {
-            Slot::Current => self.record.current.take(),
-            Slot::Next => self.record.next.take(),
-            Slot::Discard => None,
-        };
-        if let Some(instance) = taken {
-            let stale = self.stale[slot as usize];
-            let seen = if stale { Seen::Unknown } else { self.seen(slot).clone() };
-            self.set_seen(slot, Seen::Unknown);
-            self.discard(instance, seen);
-        }
-    }
-
-    /// The first of the discards is gone.
-    pub fn drop_discard(&mut self) {
-        if !self.record.discards.is_empty() {
-            self.record.discards.remove(0);
-            self.dirty = true;
-        }
-        self.set_seen(Slot::Discard, Seen::Unknown);
-        self.discard_deadline = None;
-        self.discard_error.clear();
-        self.discards_failed = 0;
     }
 
     /// The generation that the live container matches follows, remade or kept.

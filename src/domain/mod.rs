@@ -27,6 +27,8 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod discards;
+
 pub mod judge;
 
 pub mod plan;

@@ -3,7 +3,7 @@
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
 use super::declared::Pull;
-use super::lifecycle::{Context, Hold, Slot, Workload};
+use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::{Desired, Record};
 use super::restart;
@@ -105,6 +105,7 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
         // A twin gets its grace before it is removed by force.
         None if running => Decision::Stop(Slot::Discard),
         Some(_) if running && waiting => Decision::Nothing,
+        _ if w.removal_rests_until.is_some_and(|at| at > now) => Decision::Nothing,
         _ => Decision::Remove,
     }
 }
@@ -268,14 +269,20 @@ fn again(w: &Workload, s: &Surroundings, decision: Decision) -> Decision {
 /// When the machine has to look at the workload again if nothing else happens.
 pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
     let now = context.now.tick;
+    let gate = w.step.as_ref().and_then(|flight| match flight.gate {
+        Gate::Until(at) => Some(at),
+        Gate::Open | Gate::Shut => None,
+    });
     let start_expected = w.start_expected.as_ref().map(|(_, at)| *at);
     [
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
         w.discard_deadline,
+        w.removal_rests_until,
         w.stable_at(context),
         start_expected,
+        gate,
     ]
     .into_iter()
     .flatten()

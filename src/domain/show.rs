@@ -167,7 +167,7 @@ fn not_running(w: &Workload, context: Context) -> Shown {
             Hold::StoreMissing(name) => {
                 let info = format!(
                     "storeMissing: container {name} was made from another store; \
-                     bring that store back, or remove the container"
+                     bring that store back, or take the container over with `bargee adopt`"
                 );
                 shown(State::PendingWaitingToStart, runtime, info)
             }

@@ -14,6 +14,8 @@ pub mod lock_file;
 
 pub mod memory;
 
+pub mod presence;
+
 pub mod random;
 
 #[cfg(test)]

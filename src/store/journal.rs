@@ -87,17 +87,17 @@ impl Journal {
         Ok(())
     }
 
-    /// Deletes an entry of this process.
+    /// Deletes an entry of this process. One that is gone is as good: a commit of unknown outcome
+    /// may have taken it along, and an operator may have dropped it.
     pub fn settle(&self, connection: &Connection, seq: Seq) -> Result<(), WriteError> {
         let sql = "DELETE FROM journal WHERE key = ?1 AND token = ?2";
         if connection.execute(sql, params![self.key(seq), self.token])? > 0 {
             return Ok(());
         }
-        let problem = match self.find(connection, seq)? {
-            Some(_) => EntryProblem::Foreign,
-            None => EntryProblem::Gone,
-        };
-        Err(WriteError::Entry(seq, problem))
+        match self.find(connection, seq)? {
+            Some(_) => Err(WriteError::Entry(seq, EntryProblem::Foreign)),
+            None => Ok(()),
+        }
     }
 
     /// Deletes an entry whoever wrote it; one that is gone is as good.

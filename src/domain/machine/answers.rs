@@ -13,6 +13,9 @@ use crate::limits;
 
 impl Machine {
     pub(super) fn on_step_done(&mut self, step: StepId, result: Result<Outcome, Fault>) {
+        if self.on_loose_done(step, &result) {
+            return;
+        }
         let Some(uid) = self.steps.remove(&step) else { return };
         let order = self.order;
         let Some(w) = self.workloads.get_mut(&uid) else { return };
@@ -61,6 +64,7 @@ impl Machine {
                 self.with(uid, |w, context| w.read_absent(slot, context));
                 self.sort_out_twins(uid, slot);
             }
+            (FlightKind::CheckPaths, Outcome::PathsThere) => self.with(uid, |w, _| w.hold = None),
             (FlightKind::Create, Outcome::Created(id)) => self.on_created(uid, id),
             (FlightKind::Start(slot), Outcome::Started(reading)) => {
                 self.on_started(uid, slot, *reading);
@@ -111,7 +115,9 @@ impl Machine {
             let text = "a container that is not bargee's holds this name; it is left alone";
             let fault = Fault::new(FaultKind::Trouble, "create container", "", text);
             return self.with(uid, |w, context| {
-                w.record.next = None;
+                if let Some(next) = w.record.next.take() {
+                    w.settled.push(next.name);
+                }
                 w.fail_try(Slot::Next, &fault, context);
             });
         }
@@ -130,6 +136,8 @@ impl Machine {
         self.with(uid, |w, _| {
             let Some(next) = &mut w.record.next else { return };
             next.container = Some(id.clone());
+            let name = next.name.clone();
+            w.note_made(Slot::Next, name);
             w.name_clash = false;
             w.hold = None;
             w.dirty = true;
@@ -178,7 +186,7 @@ impl Machine {
     fn on_fault(&mut self, uid: &Uid, kind: FlightKind, fault: &Fault) {
         match kind {
             FlightKind::Inspect(slot) => self.unknown(uid, Some(slot)),
-            FlightKind::Create => self.on_create_fault(uid, fault),
+            FlightKind::Create | FlightKind::CheckPaths => self.on_create_fault(uid, fault),
             FlightKind::Start(slot) => self.on_start_fault(uid, slot, fault),
             FlightKind::Signal(slot) => self.on_signal_fault(uid, slot, fault),
             FlightKind::Kill(task) => {
@@ -186,8 +194,11 @@ impl Machine {
                 self.with(uid, |w, _| w.mark_stale(Slot::Current));
             }
             FlightKind::Remove => {
-                let again = self.later(limits::KILL_AGAIN_MS);
-                self.with(uid, |w, _| w.fail_discard(fault.to_string(), again));
+                let name = self.workloads.get(uid).and_then(|w| w.instance(Slot::Discard));
+                if let Some(name) = name.map(|instance| instance.name.clone()) {
+                    self.fail_entry(&name, &fault.to_string());
+                }
+                self.with(uid, |w, c| w.fail_discard(fault.to_string(), c.now.tick));
             }
             FlightKind::RemoveNetwork => {
                 self.reopen_network(uid);
@@ -219,10 +230,15 @@ impl Machine {
             FaultKind::NoImage => self.on_no_image(uid),
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NameTaken => self.on_name_taken(uid, fault),
-            kind if kind.is_unknown() => self.unknown(uid, Some(Slot::Next)),
-            FaultKind::Refused => {
-                self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
+            kind if kind.is_unknown() => {
+                // It may be carried out yet, or while we ask.
+                self.with(uid, |w, _| w.cut.extend(w.record.next.as_ref().map(|n| n.name.clone())));
+                self.unknown(uid, Some(Slot::Next));
             }
+            FaultKind::Refused => self.with(uid, |w, context| {
+                w.unreserve();
+                w.fail_try(Slot::Next, fault, context);
+            }),
             // Some engines answer with an error and have made the container all the same.
             _ => self.with(uid, |w, context| {
                 w.mark_stale(Slot::Next);
@@ -244,8 +260,12 @@ impl Machine {
         }
         // Taken, and yet nothing of ours is there: a fresh name is drawn.
         w.name_clash = false;
-        w.record.next = None;
-        self.with(uid, |w, context| w.fail_try(Slot::Next, fault, context));
+        w.cut.extend(w.record.next.as_ref().map(|next| next.name.clone()));
+        w.set_seen(Slot::Next, Seen::Unknown);
+        self.with(uid, |w, context| {
+            w.discard_slot(Slot::Next);
+            w.fail_try(Slot::Next, fault, context);
+        });
         // Engines also say so while they make it for somebody who does not wait any more, as an
         // agent that was killed: a listing finds it, most likely before the next try.
         self.look_soon();
@@ -262,7 +282,10 @@ impl Machine {
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
         w.pulled = 0;
-        self.with(uid, |w, context| w.fail_try(Slot::Next, &fault, context));
+        self.with(uid, |w, context| {
+            w.unreserve();
+            w.fail_try(Slot::Next, &fault, context);
+        });
     }
 
     /// A missing mount source is waited for; an update that needs one fails, since the service
@@ -273,6 +296,7 @@ impl Machine {
             if w.needs_update() {
                 return w.fail_update(fault.to_string(), context);
             }
+            w.unreserve();
             w.hold = Some(Hold::HostPath(format!("{}: {}", fault.object, fault.message)));
             w.retry_at = Some(again);
         });
@@ -331,7 +355,10 @@ impl Machine {
                 match &result {
                     Ok(()) => w.pulled = w.record.generation,
                     Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
-                    Err(fault) => w.fail_try(Slot::Next, fault, context),
+                    Err(fault) => {
+                        w.unreserve();
+                        w.fail_try(Slot::Next, fault, context);
+                    }
                 }
             });
         }

@@ -34,7 +34,13 @@ enum PendingChange {
 
 impl Machine {
     pub(super) fn on_ask(&mut self, ask: AskId, request: Request) {
-        if self.pending.is_none() {
+        let is_change = !matches!(request, Request::Replay(_) | Request::DropEntry(_));
+        if is_change && !self.is_open() {
+            let text =
+                "the agent brings to an end what was in flight when it last ended; try again";
+            return self.answer(ask, Answer::Refused(Refusal::Busy(text.to_owned())));
+        }
+        if self.pending.is_none() || !is_change {
             return self.begin(ask, request);
         }
         if self.waiting_asks.len() >= limits::ASK_QUEUE {
@@ -52,7 +58,9 @@ impl Machine {
         let begun = match request {
             Request::Apply(apply) => self.begin_apply(ask, apply),
             Request::Verb(verb, uid) => self.begin_verb(ask, verb, uid),
-            Request::Replay(_) | Request::DropEntry(_) | Request::Adopt(_) => Ok(()),
+            Request::Replay(seq) => self.ask_replay(ask, seq),
+            Request::DropEntry(seq) => self.ask_drop(ask, seq),
+            Request::Adopt(uid) => self.ask_adopt(ask, uid),
         };
         if let Err(refusal) = begun {
             self.answer(ask, Answer::Refused(refusal));

@@ -5,9 +5,11 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::commits::Purpose;
+use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
-use crate::domain::lifecycle::{Flight, FlightKind, Hold, Slot};
+use crate::domain::intent::Intent;
+use crate::domain::lifecycle::{Flight, FlightKind, Gate, Hold, Slot};
 use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
@@ -17,7 +19,7 @@ use crate::domain::view::TaskState;
 use crate::limits;
 
 /// Sent when neither the manifest nor the image names another, as engines do.
-const DEFAULT_STOP_SIGNAL: &str = "SIGTERM";
+pub(super) const STOP_SIGNAL: &str = "SIGTERM";
 
 impl Machine {
     pub(super) fn carry_out(&mut self, uid: &Uid, decision: Decision) {
@@ -58,13 +60,18 @@ impl Machine {
         self.change(uid, |w| w.hold = Some(hold));
     }
 
-    /// Sends a step. With `durable` the row is made durable first.
-    fn send(&mut self, uid: &Uid, kind: FlightKind, op: Op, durable: bool) {
+    /// Sends a step, once what has to come ahead of it is durable.
+    fn send(&mut self, uid: &Uid, kind: FlightKind, op: Op, ahead: Ahead) {
         let id = self.next_step();
         self.order += 1;
         let order = self.order;
+        let gate = match (&ahead, kind) {
+            (Ahead::Nothing, _) => Gate::Open,
+            (_, FlightKind::Start(_)) => Gate::Until(self.later(limits::START_GATE_MS)),
+            _ => Gate::Shut,
+        };
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        w.step = Some(Flight { step: id, kind });
+        w.step = Some(Flight { step: id, kind, gate });
         w.touched = order;
         if !matches!(w.hold, Some(Hold::HostPath(_))) {
             w.hold = None;
@@ -72,14 +79,12 @@ impl Machine {
         if w.slow {
             self.slow_step = Some(id);
         }
-        let row = durable.then(|| {
-            w.dirty = false;
-            Arc::new(w.record.clone())
-        });
-        let after = row.map(|record| {
-            self.store_state.dirty.remove(uid);
-            self.persist(Purpose::Step(uid.clone(), id), false, vec![Write::Update(record)])
-        });
+        let purpose = Purpose::Step(uid.clone(), id);
+        let after = match ahead {
+            Ahead::Nothing => None,
+            Ahead::Row => self.persist_row(uid, purpose, None),
+            Ahead::Intent(intent) => self.persist_row(uid, purpose, Some(intent)),
+        };
         self.steps.insert(id, uid.clone());
         self.start_tasks(uid);
         self.out.push(Effect::Run(Step { id, after, op }));
@@ -88,7 +93,9 @@ impl Machine {
     fn inspect(&mut self, uid: &Uid, slot: Slot) {
         let Some(instance) = self.workloads.get(uid).and_then(|w| w.instance(slot)) else { return };
         let op = Op::Inspect(name_or_id(instance));
-        self.send(uid, FlightKind::Inspect(slot), op, false);
+        let name = instance.name.clone();
+        self.begin_replay(&name);
+        self.send(uid, FlightKind::Inspect(slot), op, Ahead::Nothing);
     }
 
     /// One pull per image: later ones wait for the first.
@@ -108,6 +115,11 @@ impl Machine {
     fn create(&mut self, uid: &Uid) {
         let boot = self.boot.clone();
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        if matches!(w.hold, Some(Hold::HostPath(_))) {
+            // Looked for every few seconds, maybe for weeks: nothing is written for that.
+            let op = Op::CheckPaths(w.record.declared.clone());
+            return self.send(uid, FlightKind::CheckPaths, op, Ahead::Nothing);
+        }
         if w.record.next.is_none() {
             w.record.next = Some(Instance {
                 name: self.suffixes.instance(&w.record.declared.key.name),
@@ -125,17 +137,26 @@ impl Machine {
         w.record.boot = Some(boot);
         next.generation = w.record.generation;
         let name = next.name.clone();
+        // The name was done with, and is not any more.
+        w.settled.retain(|settled| *settled != name);
         let dirty = w.dirty;
         let record = w.record.clone();
-        let op = Op::Create(Box::new(self.new_container(&record, name)));
         // With a store that fails, its labels alone make the container findable.
-        let durable = dirty && self.store_writes();
-        self.send(uid, FlightKind::Create, op, durable);
+        let ahead = match (self.store_writes(), self.journal.is_about(&name)) {
+            (false, _) => Ahead::Nothing,
+            (true, false) => {
+                Ahead::Intent(Intent::Create { uid: uid.clone(), instance: name.clone() })
+            }
+            (true, true) if dirty => Ahead::Row,
+            (true, true) => Ahead::Nothing,
+        };
+        let op = Op::Create(Box::new(self.new_container(&record, name)));
+        self.send(uid, FlightKind::Create, op, ahead);
     }
 
     /// A full disk must not keep a declared workload from running: what it cannot record is done
     /// all the same, unless it would end something.
-    fn store_writes(&self) -> bool {
+    pub(super) fn store_writes(&self) -> bool {
         !self.conditions.contains_key("storeFailing")
     }
 
@@ -156,9 +177,9 @@ impl Machine {
         w.start_shown = false;
         // The end of its last run is recorded first, so that an agent that comes back does not take
         // the new run for that one.
-        let durable = w.dirty && ran && writes;
+        let ahead = if w.dirty && ran && writes { Ahead::Row } else { Ahead::Nothing };
         let op = Op::Start(id, made_from);
-        self.send(uid, FlightKind::Start(slot), op, durable);
+        self.send(uid, FlightKind::Start(slot), op, ahead);
     }
 
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.
@@ -170,10 +191,10 @@ impl Machine {
         let own_stop = OwnStop { container: id.clone(), started_at_ns: reading.started_at_ns };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
-        let signal = signal.unwrap_or_else(|| DEFAULT_STOP_SIGNAL.to_owned());
+        let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
         w.stop_deadline = Some(now + declared.grace);
         w.record.own_stop = Some(own_stop);
-        self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), true);
+        self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }
 
     fn stop_discard(&mut self, uid: &Uid) {
@@ -182,10 +203,10 @@ impl Machine {
         let Some(reading) = w.discard_seen.reading() else { return };
         let id = reading.id.clone();
         let signal = reading.stop_signal.clone();
-        let signal = signal.unwrap_or_else(|| DEFAULT_STOP_SIGNAL.to_owned());
+        let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
         w.discard_deadline = Some(now + w.record.declared.spec.stop.grace);
         let kind = FlightKind::Signal(Slot::Discard);
-        self.send(uid, kind, Op::Signal(id, signal), false);
+        self.send(uid, kind, Op::Signal(id, signal), Ahead::Nothing);
     }
 
     fn kill(&mut self, uid: &Uid, slot: Slot) {
@@ -194,7 +215,7 @@ impl Machine {
         let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
         w.stop_deadline = Some(again);
         let op = Op::Signal(id, "SIGKILL".to_owned());
-        self.send(uid, FlightKind::Signal(slot), op, false);
+        self.send(uid, FlightKind::Signal(slot), op, Ahead::Nothing);
     }
 
     fn operator_kill(&mut self, uid: &Uid) {
@@ -202,7 +223,10 @@ impl Machine {
         let Some((task, signal)) = w.kill.take() else { return };
         let running = w.seen.reading().filter(|r| r.phase.is_live());
         match running.map(|r| r.id.clone()) {
-            Some(id) => self.send(uid, FlightKind::Kill(task), Op::Signal(id, signal), false),
+            Some(id) => {
+                let op = Op::Signal(id, signal);
+                self.send(uid, FlightKind::Kill(task), op, Ahead::Nothing);
+            }
             None => {
                 let text = format!("{} does not run", w.record.declared.key);
                 self.end_task(task, TaskState::Failed, text);
@@ -211,11 +235,26 @@ impl Machine {
     }
 
     fn remove(&mut self, uid: &Uid) {
-        let Some(instance) = self.workloads.get(uid).and_then(|w| w.instance(Slot::Discard)) else {
+        let (writes, later) = (self.store_writes(), self.later(limits::ROW_WRITE_MS));
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let Some(instance) = w.record.discards.first().cloned() else { return };
+        if !writes && !self.journal.is_about(&instance.name) {
+            // Tried again without holding up what the workload needs else.
+            w.removal_rests_until = Some(later);
             return;
+        }
+        w.settled.retain(|settled| *settled != instance.name);
+        let replaced_by = w.replaced_by(&instance).cloned();
+        let (name, container) = (instance.name.clone(), instance.container.clone());
+        let ahead = match replaced_by {
+            _ if self.journal.is_about(&name) => Ahead::Nothing,
+            Some(new) => {
+                Ahead::Intent(Intent::Replace { uid: uid.clone(), old: name, container, new })
+            }
+            None => Ahead::Intent(Intent::Remove { uid: uid.clone(), instance: name, container }),
         };
-        let op = Op::Remove(name_or_id(instance));
-        self.send(uid, FlightKind::Remove, op, false);
+        self.begin_replay(&instance.name);
+        self.send(uid, FlightKind::Remove, Op::Remove(name_or_id(&instance)), ahead);
     }
 
     fn remove_network(&mut self, uid: &Uid) {
@@ -223,17 +262,21 @@ impl Machine {
         let application = w.record.declared.key.application.clone();
         let name = self.network_name(application.as_str());
         self.closing.insert(application);
-        self.send(uid, FlightKind::RemoveNetwork, Op::RemoveNetwork(name), false);
+        let op = Op::RemoveNetwork(name);
+        self.send(uid, FlightKind::RemoveNetwork, op, Ahead::Nothing);
     }
 
     fn forget(&mut self, uid: &Uid) {
-        let commit =
-            self.persist(Purpose::Forget(uid.clone()), true, vec![Write::Delete(uid.clone())]);
+        let mut writes = vec![Write::Delete(uid.clone())];
+        let settled = self.settlements(uid, &mut writes);
+        let commit = self.persist(Purpose::Forget(uid.clone()), true, writes);
+        self.ride(commit, Rider::settling(settled));
         let step = self.next_step();
         self.store_state.dirty.remove(uid);
         self.change(uid, |w| {
             w.dirty = false;
-            w.step = Some(Flight { step, kind: FlightKind::Forget(commit) });
+            let kind = FlightKind::Forget(commit);
+            w.step = Some(Flight { step, kind, gate: Gate::Open });
         });
     }
 

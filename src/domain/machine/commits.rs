@@ -4,9 +4,12 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::Machine;
+use super::journal::Rider;
 use crate::domain::effect::{CommitId, Effect, Level, StepId, Write};
-use crate::domain::lifecycle::FlightKind;
-use crate::domain::names::Uid;
+use crate::domain::event::AskId;
+use crate::domain::intent::Seq;
+use crate::domain::lifecycle::{Flight, FlightKind, Gate};
+use crate::domain::names::{ContainerId, InstanceName, Uid};
 use crate::limits;
 
 /// What a commit is for.
@@ -20,6 +23,12 @@ pub(super) enum Purpose {
     Rows(BTreeSet<Uid>),
     /// The end of a row.
     Forget(Uid),
+    /// Entries of the journal are settled or claimed.
+    Settled,
+    /// The entry that comes before the removal of an orphan.
+    Sweep(InstanceName, ContainerId),
+    /// An operator drops an entry.
+    Drop(AskId, Seq),
     /// The store is whole.
     Whole,
 }
@@ -28,12 +37,16 @@ impl Machine {
     pub(super) fn on_committed(&mut self, commit: CommitId, result: Result<(), String>) {
         let Some(purpose) = self.store_state.commits.remove(&commit) else { return };
         self.note_store(&result);
+        self.on_rider(commit, result.is_ok());
         match purpose {
             Purpose::Declare => self.on_declared(commit, result),
             Purpose::Step(uid, step) => {
                 if result.is_err() {
                     self.drop_step(&uid, step);
+                } else if let Some(flight) = self.flight(&uid, step) {
+                    flight.gate = Gate::Open;
                 }
+                self.mark(&uid);
             }
             Purpose::Rows(uids) => {
                 if self.store_state.urgent {
@@ -49,12 +62,41 @@ impl Machine {
                 }
             }
             Purpose::Forget(uid) => self.on_forgotten(&uid, result.is_ok()),
+            Purpose::Settled => {}
+            Purpose::Sweep(name, id) if result.is_ok() => self.on_swept(name, id),
+            // It is still there at the next full compare.
+            Purpose::Sweep(..) => {}
+            Purpose::Drop(ask, seq) => self.on_dropped(ask, seq, result),
             Purpose::Whole => self.store_state.whole = result.is_ok(),
+        }
+    }
+
+    fn flight(&mut self, uid: &Uid, step: StepId) -> Option<&mut Flight> {
+        let flight = self.workloads.get_mut(uid)?.step.as_mut()?;
+        (flight.step == step).then_some(flight)
+    }
+
+    /// A start that waits for its commit for too long goes without it.
+    pub(super) fn release_gate(&mut self, uid: &Uid) {
+        let now = self.now.tick;
+        let Some(flight) = self.workloads.get_mut(uid).and_then(|w| w.step.as_mut()) else {
+            return;
+        };
+        if matches!(flight.gate, Gate::Until(at) if at <= now) {
+            flight.gate = Gate::Open;
+            self.out.push(Effect::Release(flight.step));
         }
     }
 
     /// A step whose commit failed was not sent; it is decided again later.
     fn drop_step(&mut self, uid: &Uid, step: StepId) {
+        if self.flight(uid, step).is_some_and(|flight| flight.gate == Gate::Open) {
+            // It did not wait.
+            if let Some(w) = self.workloads.get_mut(uid) {
+                w.dirty = true;
+            }
+            return;
+        }
         self.steps.remove(&step);
         self.free_slow_place(step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
@@ -128,6 +170,7 @@ impl Machine {
         }
         self.store_state.urgent = false;
         let mut writes = Vec::new();
+        let mut settled = Vec::new();
         let mut uids = BTreeSet::new();
         for uid in std::mem::take(&mut self.store_state.dirty) {
             let Some(w) = self.workloads.get_mut(&uid) else { continue };
@@ -137,10 +180,12 @@ impl Machine {
             }
             w.dirty = false;
             writes.push(Write::Update(Arc::new(w.record.clone())));
+            settled.append(&mut self.settlements(&uid, &mut writes));
             uids.insert(uid);
         }
         if !writes.is_empty() {
-            self.persist(Purpose::Rows(uids), false, writes);
+            let commit = self.persist(Purpose::Rows(uids), false, writes);
+            self.ride(commit, Rider::settling(settled));
         }
     }
 

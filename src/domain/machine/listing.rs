@@ -8,7 +8,7 @@ use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
-use crate::domain::names::{BootId, ContainerId, SpecHash, Uid};
+use crate::domain::names::{BootId, ContainerId, InstanceName, SpecHash, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Seen, Tags};
 use crate::domain::record::{Desired, Instance, Run};
 use crate::domain::spec_hash::is_comparable;
@@ -100,7 +100,10 @@ impl Machine {
     fn compare_all(&mut self, items: &[Listed], sent_at: u64, gap: bool) {
         let is_ours = |t: &Tags| t.store == self.store && self.workloads.contains_key(&t.uid);
         let mine = Mine::sort_out(items, &self.by_container, is_ours);
-        let unclaimed = mine.nobodys.iter().filter(|line| line.tags.node == self.node);
+        // What another living agent keeps is no business of this one.
+        let neighbours = &self.engine.neighbours;
+        let is_left = |t: &Tags| t.node == self.node && !neighbours.contains(&t.store);
+        let unclaimed = mine.nobodys.iter().filter(|line| is_left(&line.tags));
         let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
         let context = Context { now: self.now, boot: &self.boot };
         let mut lines = Vec::new();
@@ -116,6 +119,8 @@ impl Machine {
                 with_strays.push(uid.clone());
             }
         }
+        let orphans = mine.nobodys.iter().filter(|line| line.tags.store == self.store);
+        let orphans: Vec<Listed> = orphans.map(|&line| line.clone()).collect();
         // In an order of their own, since each may be a line of the log.
         with_strays.sort();
         for uid in with_strays {
@@ -128,6 +133,7 @@ impl Machine {
                 self.mark(&uid);
             }
         }
+        self.sweep(&orphans);
     }
 
     /// A new store is whole once no container of another store is left for its node.
@@ -163,6 +169,8 @@ impl Machine {
     fn take_strays(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let mut strays = std::mem::take(&mut w.strays);
+        strays.retain(|line| !self.is_loose(&line.tags.instance));
+        let Some(w) = self.workloads.get_mut(uid) else { return };
         strays.sort_by_key(|line| {
             (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
@@ -184,22 +192,34 @@ impl Machine {
         }
     }
 
-    /// With a new store, a workload of the same key and content takes over what another store made.
-    pub(super) fn adopt_unclaimed(&mut self, uid: &Uid) {
+    /// How many containers of another store wait for the workload that takes them over.
+    pub(super) fn waiting_for_owner(&self) -> usize {
+        if self.store_state.whole { 0 } else { self.engine.unclaimed.len() }
+    }
+
+    /// With a new store, a workload of the same key and content takes over what another store made;
+    /// of `any` content when an operator says so. What it took over.
+    pub(super) fn adopt(&mut self, uid: &Uid, any: bool) -> Option<InstanceName> {
         if self.store_state.whole || self.engine.unclaimed.is_empty() {
-            return;
+            return None;
         }
-        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let w = self.workloads.get_mut(uid)?;
         let free = w.record.current.is_none() && w.record.next.is_none();
         if !free || w.record.desired == Desired::Deleted || w.held {
-            return;
+            return None;
         }
         let key = &w.record.declared.key;
-        let Some(found) = self.engine.unclaimed.get(key) else { return };
-        if found.tags.spec_hash != w.wanted_hash || !is_comparable(&found.tags.spec_hash) {
-            return;
+        let found = self.engine.unclaimed.get(key)?;
+        let hash = &found.tags.spec_hash;
+        if !any && (*hash != w.wanted_hash || !is_comparable(hash)) {
+            return None;
         }
-        let (key, instance) = (key.clone(), instance_of(found));
+        let (key, mut instance) = (key.clone(), instance_of(found));
+        if any {
+            // Whoever says so wants what is declared here, whatever the other store counted.
+            instance.generation = instance.generation.min(w.record.generation);
+        }
+        let name = instance.name.clone();
         self.by_container.insert(found.id.clone(), uid.clone());
         self.engine.unclaimed.remove(&key);
         let text = format!("{key}: adopting {} of another store", instance.name);
@@ -208,6 +228,7 @@ impl Machine {
         w.hold = None;
         w.dirty = true;
         self.log(Level::Info, text);
+        Some(name)
     }
 }
 

@@ -11,6 +11,7 @@ use super::effect::{Commit, CommitId, Effect, Level, ListId, StepId, Write};
 use super::event::{AskId, Event, Request};
 use super::fault::FaultKind;
 use super::id_map::IdMap;
+use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
 use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
@@ -26,6 +27,8 @@ mod asks;
 mod carry;
 
 mod commits;
+
+mod journal;
 
 mod listing;
 
@@ -51,6 +54,12 @@ pub struct Start {
     pub whole: bool,
     /// The present boot.
     pub boot: BootId,
+    /// What the journal's entries of this process carry.
+    pub token: String,
+    /// What an earlier process left in the journal, by number.
+    pub entries: Vec<Entry>,
+    /// The first number that no entry ever had.
+    pub next_seq: Seq,
     /// Random, so that instance names differ over restarts.
     pub seed: u64,
     /// What the store holds.
@@ -85,6 +94,7 @@ pub struct Machine {
 
     engine: EngineLink,
     store_state: StoreState,
+    journal: journal::Journal,
     pulls: BTreeMap<Arc<str>, PullState>,
     /// Networks whose removal is under way, by application.
     closing: BTreeSet<Label>,
@@ -122,6 +132,8 @@ struct EngineLink {
     listing: Option<(ListId, u64)>,
     next_list: Option<Tick>,
     last_list: u64,
+    /// Other stores whose agents run on this device.
+    neighbours: BTreeSet<StoreId>,
     /// Containers of this node that no record of this store knows, by key.
     unclaimed: BTreeMap<Key, super::observed::Listed>,
 }
@@ -167,6 +179,7 @@ impl Machine {
             order: 0,
             engine: EngineLink::default(),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
+            journal: journal::Journal::new(start.token, start.next_seq),
             pulls: BTreeMap::new(),
             closing: BTreeSet::new(),
             slow_step: None,
@@ -192,6 +205,7 @@ impl Machine {
             }
             machine.install(Workload::new(record));
         }
+        machine.take_entries(start.entries);
         machine.pass();
         machine.publish_status();
         let effects = std::mem::take(&mut machine.out);
@@ -209,6 +223,7 @@ impl Machine {
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
             Event::Container(event) => self.on_container(&event),
+            Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
             Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
@@ -216,6 +231,7 @@ impl Machine {
         }
         self.take_deadlines();
         self.pass();
+        self.tend_journal();
         self.flush();
         self.publish_status();
         self.out.append(&mut self.answers);
@@ -227,7 +243,8 @@ impl Machine {
         let workloads = self.wakes.first().map(|(tick, _)| *tick);
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        [workloads, list, flush].into_iter().flatten().min()
+        let journal = self.journal.next_deadline(self.engine_is_ready());
+        [workloads, list, flush, journal].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -324,7 +341,8 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         w.settle(context);
         self.check_start_shown(uid);
-        self.adopt_unclaimed(uid);
+        self.release_gate(uid);
+        self.adopt(uid, false);
         // Each turn of this loop changes the record towards a step or sends one; the bound only
         // turns a bug into a logged one.
         for turn in 0.. {
@@ -340,6 +358,7 @@ impl Machine {
             self.carry_out(uid, decision);
         }
         self.arm(uid);
+        self.settle(uid);
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
@@ -352,13 +371,18 @@ impl Machine {
         let claim = self.engine.unclaimed.get(key).filter(|_| !self.store_state.whole);
         Surroundings {
             context: self.context(),
-            engine_ready: self.engine.up && self.engine.listed,
+            engine_ready: self.engine_is_ready(),
             predecessor,
             network_closing: self.closing.contains(&key.application),
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
         }
+    }
+
+    /// It answers, and one listing was read since it came back.
+    fn engine_is_ready(&self) -> bool {
+        self.engine.up && self.engine.listed
     }
 
     /// Another workload with this key is on its way out.

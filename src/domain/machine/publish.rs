@@ -61,8 +61,8 @@ impl Machine {
             away_since: self.engine.away_since,
             stream_up: self.engine.stream_up && !self.engine.stream_doubted,
             listed: self.engine.listed,
-            recovering: None,
-            journal: (0, 0),
+            recovering: self.recovering(),
+            journal: self.journal.counts(),
             tasks: self.tasks.open(),
             conditions: self.all_conditions(),
         };
@@ -78,7 +78,8 @@ impl Machine {
             let names = self.engine.unclaimed.values().map(|l| l.tags.instance.as_str());
             let text = format!(
                 "the store is new, and containers of another store are here: {}; they are left \
-                 alone, and a workload of the same name and content adopts them",
+                 alone until a workload of the same name and content is declared, or `bargee \
+                 adopt` takes them over",
                 names.collect::<Vec<_>>().join(", ")
             );
             conditions.insert("storeMissing", text);

@@ -183,12 +183,12 @@ fn an_interrupted_stop_is_taken_up_by_the_next_agent() {
 #[test]
 fn waiting_for_a_mount_writes_nothing() {
     let mut world = World::new();
-    world.fail_next("create", &[FaultKind::HostPath; 1_000]);
-    world.apply(&[&workload("web", |_| {})]);
+    world.missing_paths.push("/mnt/disk");
+    world.apply(&[&workload("web", |spec| spec.mounts = vec![disk()])]);
     world.pass(10_000);
     let commits = world.commits;
     world.pass(3_600_000);
-    assert!(world.count("create") > 700);
+    assert!(world.count("check") > 700);
     assert_eq!(world.commits, commits);
 }
 

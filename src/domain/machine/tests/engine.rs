@@ -331,7 +331,7 @@ fn a_name_that_is_taken_by_nobody_is_given_up() {
     let mut world = World::new();
     world.fail_next("create", &[FaultKind::NameTaken, FaultKind::NameTaken]);
     world.apply(&[&workload("web", |_| {})]);
-    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1"]);
+    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1", "inspect"]);
     let reserved = world.row("web").next.clone();
     assert_eq!(reserved, None, "the next try draws another name");
     world.pass(10_000);

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{Machine, Start};
-use crate::domain::declared::{Declared, Pull, RestartPolicy, Spec};
+use crate::domain::declared::{Declared, Mount, MountSource, Pull, RestartPolicy, Spec};
 use crate::domain::effect::{
     Answer, Change, Commit, CommitId, Effect, NewContainer, Op, Step, Write,
 };
@@ -99,6 +99,9 @@ const BOOT: &str = "boot-1";
 fn start(boot: &str, records: Vec<Record>, whole: bool) -> Start {
     Start {
         node: "node".to_owned(),
+        token: "token".to_owned(),
+        entries: Vec::new(),
+        next_seq: crate::domain::intent::Seq(1),
         engine: "docker",
         store: StoreId::new("0123456789abcdef"),
         whole,
@@ -252,7 +255,10 @@ impl World {
                     let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
                     assert_eq!(shown, change.to, "{}", change.key);
                 }
-                Effect::PublishStatus(_) | Effect::DropTask(_) | Effect::PublishEntry(..) => {}
+                Effect::PublishStatus(_)
+                | Effect::DropTask(_)
+                | Effect::PublishEntry(..)
+                | Effect::Release(_) => {}
             }
         }
     }
@@ -335,6 +341,10 @@ impl World {
                 }
                 let found = self.find(name).map(|made| Outcome::Found(Box::new(reading(made))));
                 Ok(found.unwrap_or(Outcome::NotFound))
+            }
+            Op::CheckPaths(declared) => {
+                self.calls.push("check".to_owned());
+                self.check_paths(declared).map(|()| Outcome::PathsThere)
             }
             Op::Create(new) => self.create(new),
             Op::Start(id, declared) => self.start_one(id, declared.as_deref()),
@@ -593,6 +603,15 @@ fn workload(name: &str, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
         spec,
         manifest: "{}".into(),
     })
+}
+
+/// A mount of a disk that must be there.
+fn disk() -> Mount {
+    Mount {
+        source: MountSource::Host { path: "/mnt/disk".to_owned(), mounted: true },
+        target: "/data".to_owned(),
+        read_only: false,
+    }
 }
 
 fn policy(name: &str, policy: RestartPolicy) -> Arc<Declared> {

@@ -1,7 +1,6 @@
 //! Updates, and the way back from a failed one.
 
 use super::*;
-use crate::domain::declared::{Mount, MountSource};
 
 fn image(tag: u32) -> Arc<Declared> {
     workload("web", |spec| spec.image = format!("image:{tag}"))
@@ -174,13 +173,7 @@ fn a_create_that_timed_out_is_looked_up_before_it_is_repeated() {
 
 #[test]
 fn the_old_container_does_not_wait_for_the_mounts_of_the_new_one() {
-    let mounted = workload("web", |spec| {
-        spec.mounts = vec![Mount {
-            source: MountSource::Host { path: "/mnt/disk".to_owned(), mounted: true },
-            target: "/data".to_owned(),
-            read_only: false,
-        }];
-    });
+    let mounted = workload("web", |spec| spec.mounts = vec![disk()]);
     let mut world = World::new();
     world.missing_paths.push("/mnt/disk");
     world.apply(&[&image(1)]);
