@@ -4,6 +4,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
 mod blind;
+mod durable;
 mod journal_table;
 mod kit;
 mod late;
@@ -12,3 +13,4 @@ mod scenarios;
 mod slow;
 #[path = "../support/mod.rs"]
 mod support;
+mod sync;

@@ -30,6 +30,15 @@ fn read_all_the_time(device: &Device, over: &AtomicBool) -> Duration {
     longest
 }
 
+/// Ends the reads, also when the test fails.
+struct Until<'a>(&'a AtomicBool);
+
+impl Drop for Until<'_> {
+    fn drop(&mut self) {
+        self.0.store(true, Ordering::Release);
+    }
+}
+
 #[test]
 fn supervision_goes_on_while_a_commit_hangs() {
     let device = Device::running(&["a", "b"]);
@@ -38,6 +47,7 @@ fn supervision_goes_on_while_a_commit_hangs() {
     let strace = Strace::attach(device.pid(), &words, &device.path("strace"));
     thread::scope(|scope| {
         let reads = scope.spawn(|| read_all_the_time(&device, &over));
+        let until_over = Until(&over);
         let deploy = scope.spawn(|| device.apply(&service("c")));
         // Both that crash while the commit hangs are started again while it does.
         for (name, code) in [("a", 1), ("b", 2)] {
@@ -61,7 +71,7 @@ fn supervision_goes_on_while_a_commit_hangs() {
         let wanted = ["default/a", "default/b", "default/c"];
         let wanted = wanted.map(|key| Wanted::exactly(key, Outcome::Running(1)));
         until_at_rest(&wanted, || device.scene());
-        over.store(true, Ordering::Release);
+        drop(until_over);
         let longest = reads.join().unwrap();
         assert!(longest < ANSWERED, "a read took {longest:?}");
     });

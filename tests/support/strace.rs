@@ -58,6 +58,13 @@ impl Strace {
         self.log().lines().filter(|line| begins(line)).count()
     }
 
+    /// Lets go of the process; all that was seen.
+    pub fn detach(self) -> String {
+        let log = self.log.clone();
+        drop(self);
+        String::from_utf8_lossy(&fs::read(log).unwrap()).into_owned()
+    }
+
     /// Waits until it has ended by itself, because the process has.
     pub fn wait(mut self) -> String {
         until("strace to end", || self.process.try_wait().unwrap());
