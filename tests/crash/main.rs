@@ -14,3 +14,4 @@ mod slow;
 #[path = "../support/mod.rs"]
 mod support;
 mod sync;
+mod ugly;
