@@ -311,8 +311,7 @@ impl Workload {
     /// The current container differs from what is declared, and may be replaced for it.
     pub fn needs_update(&self) -> bool {
         let Some(current) = &self.record.current else { return false };
-        let failed = self.record.failed_update.as_ref();
-        if failed.is_some_and(|f| f.generation == self.record.generation) {
+        if self.update_failed() {
             return false;
         }
         if !is_comparable(&current.spec_hash) {
@@ -320,6 +319,12 @@ impl Workload {
             return current.generation < self.record.generation;
         }
         current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
+    }
+
+    /// The update to the present generation failed.
+    pub fn update_failed(&self) -> bool {
+        let failed = self.record.failed_update.as_ref();
+        failed.is_some_and(|f| f.generation == self.record.generation)
     }
 
     /// Something else is wanted by now than to make or start the container in `slot`.
@@ -349,9 +354,7 @@ impl Workload {
     /// (which holds until a newer generation).
     fn has_past(&self) -> bool {
         let record = &self.record;
-        let failed = record.failed_update.as_ref();
-        let update_failed = failed.is_some_and(|f| f.generation == record.generation);
-        record.streak > 0 || (!record.error_message.is_empty() && !update_failed)
+        record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
     }
 
     /// When the current run will have lasted long enough to forget its past, if there is any.

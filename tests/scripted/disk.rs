@@ -17,7 +17,7 @@ impl Disk {
     /// Mounts it; `None`: this user may not.
     fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
-        let words = ["-t", "tmpfs", "-o", "size=2m,mode=0700", "tmpfs"];
+        let words = ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs"];
         let mounted = Command::new("mount").args(words).arg(at).status().is_ok_and(|s| s.success());
         if !mounted {
             println!("skipped: a file system cannot be mounted here");

@@ -176,9 +176,15 @@ impl Machine {
         });
         let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
         if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
-            w.discard_slot(Slot::Current);
-            w.record.current = Some(instance_of(&best));
-            w.record.last_exit = None;
+            if w.needs_update() && w.seen != Seen::Absent {
+                // The successor in an update that was not recorded: it has to prove itself first.
+                w.record.next = Some(instance_of(&best));
+                w.set_seen(Slot::Next, Seen::Unknown);
+            } else {
+                w.discard_slot(Slot::Current);
+                w.record.current = Some(instance_of(&best));
+                w.record.last_exit = None;
+            }
             w.dirty = true;
         }
         let names: Vec<String> = strays.iter().map(|l| l.tags.instance.to_string()).collect();
@@ -279,8 +285,9 @@ fn is_known(w: &Workload, line: &Listed) -> bool {
     known.any(|instance| is_line_of(line, instance))
 }
 
+/// Made from what is declared. What an update failed with is not wanted, declared or not.
 fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
-    *hash == w.wanted_hash
+    *hash == w.wanted_hash && !w.update_failed()
 }
 
 /// Whether `stray` rather than the current container should stand for the workload.

@@ -96,7 +96,11 @@ fn removal_leaves_nothing_and_the_last_one_takes_the_network_along() {
     assert_eq!(world.count("remove network"), 0);
     world.verb("b", Verb::Remove);
     assert_eq!(world.count("remove network"), 1);
-    assert!(world.containers.is_empty() && world.rows.is_empty() && world.views.is_empty());
+    assert!(
+        world.engine.containers.is_empty()
+            && world.store.kept.rows.is_empty()
+            && world.views.is_empty()
+    );
 }
 
 #[test]
@@ -113,20 +117,20 @@ fn an_apply_during_a_removal_is_a_new_workload_that_waits_for_it() {
     world.pass(10_000);
     assert_eq!(world.view("web").state, State::RunningOk);
     assert_ne!(world.view("web").uid, old);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
 fn nothing_is_changed_or_shown_when_the_store_fails() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
-    world.store_fails = true;
+    world.store.fails = true;
     let uid = world.view("web").uid.clone();
     let answer = world.ask(Request::Verb(Verb::Stop, uid));
     assert!(matches!(answer, Answer::Refused(Refusal::Store(_))), "{answer:?}");
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.count("SIG"), 0);
-    world.store_fails = false;
+    world.store.fails = false;
     world.verb("web", Verb::Stop);
     assert_eq!(world.state("web"), State::StoppedOk);
 }
@@ -136,9 +140,9 @@ fn a_workload_is_made_again_though_the_store_fails() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     world.pass(31_000);
-    world.store_fails = true;
+    world.store.fails = true;
     let id = world.container("web");
-    world.containers.retain(|_, made| made.id != id);
+    world.engine.containers.retain(|_, made| made.id != id);
     let uid = world.view("web").uid.clone();
     world.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Removed }));
     assert_eq!(world.count("create"), 1, "it was tried to record the name first");
@@ -148,7 +152,7 @@ fn a_workload_is_made_again_though_the_store_fails() {
     let made = world.container("web");
     // The next agent finds it by its labels.
     let world = world.restart_agent(BOOT);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
     assert_eq!(world.container("web"), made);
     assert_eq!(world.state("web"), State::RunningOk);
 }
@@ -158,11 +162,11 @@ fn a_stop_whose_commit_failed_is_not_sent_and_comes_later() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     world.pass(31_000);
-    world.rows_fail = true;
+    world.store.rows_fail = true;
     world.verb("web", Verb::Stop);
     world.pass(limits::ENGINE_LOOK_MS - 1_000);
     assert_eq!(world.count("SIG"), 0, "no stop that is not recorded");
-    world.rows_fail = false;
+    world.store.rows_fail = false;
     world.pass(limits::ENGINE_LOOK_MS);
     assert_eq!(world.state("web"), State::StoppedOk);
     assert_eq!(world.view("web").restart_count, 0);
@@ -183,13 +187,13 @@ fn an_interrupted_stop_is_taken_up_by_the_next_agent() {
 #[test]
 fn waiting_for_a_mount_writes_nothing() {
     let mut world = World::new();
-    world.missing_paths.push("/mnt/disk");
+    world.engine.missing_paths.push("/mnt/disk");
     world.apply(&[&workload("web", |spec| spec.mounts = vec![disk()])]);
     world.pass(10_000);
-    let commits = world.commits;
+    let commits = world.store.commits;
     world.pass(3_600_000);
     assert!(world.count("check") > 700);
-    assert_eq!(world.commits, commits);
+    assert_eq!(world.store.commits, commits);
 }
 
 #[test]
@@ -199,7 +203,7 @@ fn containers_that_are_gone_are_forgotten() {
     for tag in 2..20 {
         world.apply(&[&workload("web", |spec| spec.image = format!("image:{tag}"))]);
         let id = world.container("web");
-        world.containers.retain(|_, made| made.id != id);
+        world.engine.containers.retain(|_, made| made.id != id);
         let uid = world.view("web").uid.clone();
         let action = ContainerAction::Removed;
         world.feed(Event::Container(ContainerEvent { id, uid, action }));
@@ -216,7 +220,7 @@ fn a_full_queue_still_takes_the_stop_of_what_waits_in_it() {
         (0..limits::TASK_QUEUE).map(|n| workload(&format!("w{n}"), |_| {})).collect();
     world.apply(&many.iter().collect::<Vec<_>>());
     world.apply(&[&workload("other", |_| {})]);
-    world.engine_gone = true;
+    world.engine.gone = true;
     let away = Fault::new(FaultKind::Away, "connect", "", "refused");
     world.feed(Event::StreamDown(away));
     for n in 0..limits::TASK_QUEUE {
@@ -235,12 +239,12 @@ fn a_store_that_hangs_is_sent_one_write_of_observations() {
     world.apply(&[&policy("a", RestartPolicy::Never), &policy("b", RestartPolicy::Never)]);
     world.pass(10_000);
     world.store_hangs = true;
-    world.calls.clear();
+    world.engine.calls.clear();
     world.exit("a", 0);
     world.pass(60_000);
     world.exit("b", 0);
     world.pass(60_000);
-    assert_eq!(world.count("commit"), 1, "{:?}", world.calls);
+    assert_eq!(world.count("commit"), 1, "{:?}", world.engine.calls);
     assert_eq!(world.state("b"), State::SucceededOk, "supervised all the same");
     // The end of a job waits for the writer and not for the next 5 s.
     world.store_hangs = false;

@@ -11,16 +11,16 @@ fn away() -> Fault {
 
 /// The engine dies and takes every container along, as Docker does.
 pub(super) fn kill_engine(world: &mut World) {
-    for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
+    for made in world.engine.containers.values_mut().filter(|m| m.phase.is_live()) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
     }
-    world.engine_gone = true;
+    world.engine.gone = true;
     world.feed(Event::StreamDown(away()));
 }
 
 pub(super) fn revive_engine(world: &mut World) {
-    world.engine_gone = false;
+    world.engine.gone = false;
     world.feed(Event::StreamUp(EngineInfo::default()));
 }
 
@@ -29,12 +29,12 @@ fn an_idle_agent_calls_once_a_minute_and_writes_nothing() {
     let mut world = World::new();
     world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
     world.pass(60_000);
-    world.calls.clear();
-    let rows = world.rows.clone();
+    world.engine.calls.clear();
+    let rows = world.store.kept.rows.clone();
     world.pass(3_600_000);
-    assert_eq!(world.calls.len(), 60);
+    assert_eq!(world.engine.calls.len(), 60);
     assert_eq!(world.count("list"), 60);
-    assert_eq!(world.rows, rows);
+    assert_eq!(world.store.kept.rows, rows);
 }
 
 #[test]
@@ -43,11 +43,11 @@ fn a_restarted_agent_lists_once_and_touches_nothing() {
     let many: Vec<_> = (0..10).map(|n| workload(&format!("w{n}"), |_| {})).collect();
     world.apply(&many.iter().collect::<Vec<_>>());
     world.pass(6_000);
-    let before = world.containers.clone();
+    let before = world.engine.containers.clone();
     let world = world.restart_agent(BOOT);
-    assert_eq!(world.calls, ["list"]);
+    assert_eq!(world.engine.calls, ["list"]);
     for (name, made) in &before {
-        assert_eq!(world.containers[name].started_at_ns, made.started_at_ns);
+        assert_eq!(world.engine.containers[name].started_at_ns, made.started_at_ns);
     }
     assert!(world.views.values().all(|view| view.state == State::RunningOk));
     assert!(world.views.values().all(|view| view.pid == 1), "known without a look");
@@ -64,7 +64,7 @@ fn a_restart_right_before_the_agent_died_is_read_and_counted() {
     assert_eq!(world.count("start"), 4);
     let world = world.restart_agent(BOOT);
     let view = world.view("web");
-    let made = world.find(world.container("web").as_str()).unwrap();
+    let made = world.engine.find(world.container("web").as_str()).unwrap();
     assert_eq!(view.started_at_ms, made.started_at_ns / 1_000_000);
     assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
     assert_eq!(view.last_error, "exitCode=1 oomKilled=false");
@@ -80,8 +80,8 @@ fn a_restarted_agent_does_not_take_a_new_run_for_the_recorded_one() {
     world.verb("web", Verb::Start);
     assert_eq!(world.row("web").current.as_ref().unwrap().run.as_ref().unwrap().pid, 0);
     let world = world.restart_agent(BOOT);
-    assert_eq!(world.calls, ["list", "inspect"]);
-    let started_at_ns = world.find(world.container("web").as_str()).unwrap().started_at_ns;
+    assert_eq!(world.engine.calls, ["list", "inspect"]);
+    let started_at_ns = world.engine.find(world.container("web").as_str()).unwrap().started_at_ns;
     assert_eq!(world.view("web").started_at_ms, started_at_ns / 1_000_000);
     assert_eq!(world.view("web").restart_count, 0);
 }
@@ -104,7 +104,7 @@ fn an_engine_restart_is_an_interruption_for_every_policy() {
         assert_eq!(world.view(name).restart_count, 0, "{name}");
         assert_eq!(world.view(name).last_error, "", "{name}");
     }
-    assert_eq!(world.containers.len(), 3);
+    assert_eq!(world.engine.containers.len(), 3);
     let lines: Vec<_> = world.logs.iter().filter(|l| l.contains("the engine is")).collect();
     assert_eq!(lines.len(), 3, "there, away, there: {lines:?}");
 }
@@ -116,10 +116,10 @@ fn an_exit_that_is_read_across_an_engine_restart_is_an_interruption() {
         let mut world = World::new();
         world.apply(&[&policy("job", RestartPolicy::Never)]);
         world.pass(5_000);
-        let made = world.find_mut(world.container("job").clone().as_str());
+        let made = world.engine.find_mut(world.container("job").clone().as_str());
         made.phase = Phase::Exited;
         let (id, uid, read) = (made.id.clone(), made.tags.uid.clone(), reading(made));
-        world.engine_gone = true;
+        world.engine.gone = true;
         world.show_event(id, uid.clone(), ContainerAction::Died);
         world.feed(Event::StreamDown(away()));
         let step = world.machine.workloads[&uid].step.as_ref().unwrap().step;
@@ -163,13 +163,13 @@ fn what_was_stopped_stays_stopped_over_an_engine_restart() {
 fn a_listing_that_fails_removes_and_creates_nothing() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
-    world.calls.clear();
+    world.engine.calls.clear();
     world.fail_next("list", &[FaultKind::Trouble, FaultKind::Garbled, FaultKind::Timeout]);
     world.pass(60_000);
     assert_eq!(world.state("web"), State::RunningOk);
     world.pass(15_000);
-    assert_eq!(world.calls, ["list"; 4]);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.calls, ["list"; 4]);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -184,7 +184,7 @@ fn an_inspect_that_fails_is_unknown_and_not_absent() {
     world.pass(15_000);
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").restart_count, 1);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -194,9 +194,9 @@ fn drift_by_hand_is_healed_by_the_next_full_compare() {
     world.pass(31_000);
     // No event tells of either.
     let id = world.container("web");
-    world.containers.retain(|_, made| made.id != id);
+    world.engine.containers.retain(|_, made| made.id != id);
     let id = world.container("db");
-    world.find_mut(id.as_str()).phase = Phase::Exited;
+    world.engine.find_mut(id.as_str()).phase = Phase::Exited;
     world.pass(limits::FULL_COMPARE_MS);
     assert_eq!(world.running(), 2);
 }
@@ -206,12 +206,12 @@ fn a_twin_is_stopped_and_removed() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     let id = world.container("web");
-    let mut twin = world.find(id.as_str()).unwrap().clone();
+    let mut twin = world.engine.find(id.as_str()).unwrap().clone();
     twin.id = ContainerId::new("twin");
     twin.tags.instance = crate::domain::names::InstanceName::new("bargee-web-twin");
-    world.containers.insert("bargee-web-twin".to_owned(), twin);
+    world.engine.containers.insert("bargee-web-twin".to_owned(), twin);
     world.pass(limits::FULL_COMPARE_MS);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
     assert_eq!(world.container("web"), id);
     assert_eq!(world.count("SIGTERM"), 1);
 }
@@ -219,23 +219,23 @@ fn a_twin_is_stopped_and_removed() {
 #[test]
 fn a_start_that_does_not_show_on_the_stream_makes_it_doubtful() {
     let mut world = World::new();
-    world.stream_silent = true;
+    world.engine.stream_silent = true;
     world.apply(&[&workload("web", |_| {})]);
-    world.calls.clear();
+    world.engine.calls.clear();
     world.pass(limits::START_EVENT_MS);
-    assert_eq!(world.calls, ["reopen", "list"]);
+    assert_eq!(world.engine.calls, ["reopen", "list"]);
     world.pass(limits::ENGINE_LOOK_MS);
     assert_eq!(world.count("list"), 2, "polled every 5 s");
     world.feed(Event::StreamUp(EngineInfo::default()));
-    world.calls.clear();
+    world.engine.calls.clear();
     world.pass(60_000);
     assert_eq!(world.count("list"), 12, "the new one has told nothing yet");
-    world.stream_silent = false;
+    world.engine.stream_silent = false;
     world.exit("web", 1);
     world.pass(limits::RESTART_DELAY_MS);
-    world.calls.clear();
+    world.engine.calls.clear();
     world.pass(120_000);
-    assert_eq!(world.count("list"), 2, "trusted again: {:?}", world.calls);
+    assert_eq!(world.count("list"), 2, "trusted again: {:?}", world.engine.calls);
 }
 
 #[test]
@@ -243,17 +243,17 @@ fn a_listing_without_a_container_is_checked_by_a_look() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {}), &workload("db", |_| {})]);
     world.pass(30_000);
-    let before = world.containers.clone();
-    world.calls.clear();
-    world.short_list = true;
+    let before = world.engine.containers.clone();
+    world.engine.calls.clear();
+    world.engine.short_list = true;
     world.pass(limits::FULL_COMPARE_MS);
-    assert_eq!(world.calls, ["list", "inspect", "inspect"]);
+    assert_eq!(world.engine.calls, ["list", "inspect", "inspect"]);
     assert_eq!(world.state("web"), State::RunningOk);
-    assert_eq!(world.containers.len(), before.len());
+    assert_eq!(world.engine.containers.len(), before.len());
     // A crash after that is a crash, although the listing came after a lost stream.
     world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
     world.feed(Event::StreamUp(EngineInfo::default()));
-    world.short_list = false;
+    world.engine.short_list = false;
     world.exit("web", 1);
     assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
 }
@@ -263,7 +263,7 @@ fn our_own_start_on_the_stream_costs_no_look() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     world.pass(30_000);
-    assert_eq!(world.count("inspect"), 0, "{:?}", world.calls);
+    assert_eq!(world.count("inspect"), 0, "{:?}", world.engine.calls);
     // A start by somebody else does.
     let (id, uid) = (world.container("web"), world.view("web").uid.clone());
     let action = ContainerAction::Started;
@@ -277,18 +277,13 @@ fn a_new_store_adopts_what_matches_and_waits_for_the_rest() {
     world.apply(&[&workload("same", |_| {}), &workload("other", |_| {})]);
     let same = world.container("same");
     // Another store: nothing is recorded, the containers carry the old store's label.
-    for made in world.containers.values_mut() {
+    for made in world.engine.containers.values_mut() {
         made.tags.store = StoreId::new("ffffffffffffffff");
     }
-    let containers = world.containers.clone();
-    let (machine, effects) =
-        Machine::new(start(BOOT, Vec::new(), false), Now { tick: Tick(world.now), wall_ms: 1 });
-    world.machine = machine;
-    world.rows.clear();
-    world.views.clear();
-    world.take(effects);
-    world.feed(Event::StreamUp(EngineInfo::default()));
-    world.calls.clear();
+    let containers = world.engine.containers.clone();
+    world.store = Store::default();
+    world.crash();
+    world.engine.calls.clear();
     world.apply(&[
         &workload("same", |_| {}),
         &workload("other", |spec| spec.user = Some("1".to_owned())),
@@ -299,9 +294,9 @@ fn a_new_store_adopts_what_matches_and_waits_for_the_rest() {
     assert_eq!(world.state("other"), State::PendingWaitingToStart);
     assert!(world.view("other").info.starts_with("storeMissing"), "{}", world.view("other").info);
     assert_eq!(world.state("third"), State::RunningOk);
-    assert_eq!(world.containers.len(), containers.len() + 1);
+    assert_eq!(world.engine.containers.len(), containers.len() + 1);
     // Once the old one is out of the way it starts.
-    world.containers.retain(|name, _| !name.starts_with("bargee-other"));
+    world.engine.containers.retain(|name, _| !name.starts_with("bargee-other"));
     world.pass(limits::FULL_COMPARE_MS);
     assert_eq!(world.state("other"), State::RunningOk);
 }
@@ -312,7 +307,7 @@ fn workloads_with_timed_out_calls_share_one_place() {
     let many: Vec<_> = (0..5).map(|n| workload(&format!("w{n}"), |_| {})).collect();
     world.fail_next("create", &[FaultKind::Timeout; 5]);
     world.apply(&many.iter().collect::<Vec<_>>());
-    world.engine_gone = true;
+    world.engine.gone = true;
     let before = world.machine.steps.len();
     world.pass(limits::ENGINE_LOOK_MS);
     assert_eq!(world.machine.steps.len(), before + 1);
@@ -331,7 +326,10 @@ fn a_name_that_is_taken_by_nobody_is_given_up() {
     let mut world = World::new();
     world.fail_next("create", &[FaultKind::NameTaken, FaultKind::NameTaken]);
     world.apply(&[&workload("web", |_| {})]);
-    assert_eq!(world.calls, ["list", "create image:1", "inspect", "create image:1", "inspect"]);
+    assert_eq!(
+        world.engine.calls,
+        ["list", "create image:1", "inspect", "create image:1", "inspect"]
+    );
     let reserved = world.row("web").next.clone();
     assert_eq!(reserved, None, "the next try draws another name");
     world.pass(10_000);
@@ -355,12 +353,11 @@ fn a_container_that_comes_late_under_a_taken_name_is_used() {
         store: StoreId::new("0123456789abcdef"),
         node: "node".to_owned(),
     };
-    let id = ContainerId::new("late");
-    let late = Made { id, tags, phase: Phase::Created, started_at_ns: 0, exit_code: 0 };
-    world.containers.insert(name.to_owned(), late);
+    let late = made("late", tags, Phase::Created);
+    world.engine.containers.insert(name.to_owned(), late);
     world.pass(10_000);
     assert_eq!(world.state("web"), State::RunningOk);
-    assert_eq!(world.containers.keys().collect::<Vec<_>>(), [name]);
+    assert_eq!(world.engine.containers.keys().collect::<Vec<_>>(), [name]);
 }
 
 #[test]
@@ -373,7 +370,7 @@ fn a_job_that_ends_while_only_the_stream_is_down_has_ended() {
     world.pass(1_000);
     for (name, code) in [("done", 0), ("failed", 1)] {
         let id = world.container(name);
-        let made = world.find_mut(id.as_str());
+        let made = world.engine.find_mut(id.as_str());
         (made.phase, made.exit_code) = (Phase::Exited, code);
     }
     world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
@@ -418,21 +415,19 @@ fn a_name_of_ours_that_somebody_else_took_is_left_alone() {
         store: StoreId::new("other"),
         node: "node".to_owned(),
     };
-    let id = ContainerId::new("foreign");
-    let made = Made { id, tags, phase: Phase::Running, started_at_ns: 1, exit_code: 0 };
-    world.containers.insert(name.clone(), made);
+    world.engine.containers.insert(name.clone(), made("foreign", tags, Phase::Running));
     world.answer_late();
     world.pass(60_000);
     assert_eq!(world.state("web"), State::RunningOk);
     assert!(world.row("web").discards.is_empty());
-    assert_eq!(world.containers[&name].phase, Phase::Running);
-    assert!(world.count("inspect") < 5, "{:?}", world.calls);
+    assert_eq!(world.engine.containers[&name].phase, Phase::Running);
+    assert!(world.count("inspect") < 5, "{:?}", world.engine.calls);
 }
 
 #[test]
 fn a_stream_that_was_opened_after_a_start_is_not_doubted_for_it() {
     let mut world = World::new();
-    world.stream_silent = true;
+    world.engine.stream_silent = true;
     world.apply(&[&workload("web", |_| {})]);
     world.pass(1_000);
     world.feed(Event::StreamDown(Fault::new(FaultKind::Trouble, "read", "", "ended")));
@@ -448,23 +443,23 @@ fn a_container_that_cannot_be_removed_does_not_hide_those_behind_it() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     let old = world.container("web");
-    world.unremovable.push(old);
+    world.engine.unremovable.push(old);
     // Its tries and the listings do not fall together.
     world.pass(3_000);
     world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
     assert_eq!(world.state("web"), State::RunningOk, "not held by what was left");
-    let mut twin = world.find(world.container("web").as_str()).unwrap().clone();
+    let mut twin = world.engine.find(world.container("web").as_str()).unwrap().clone();
     twin.id = ContainerId::new("twin");
     twin.tags.instance = InstanceName::new("bargee-web-twin");
-    world.containers.insert("bargee-web-twin".to_owned(), twin);
+    world.engine.containers.insert("bargee-web-twin".to_owned(), twin);
     world.pass(2 * limits::FULL_COMPARE_MS);
-    assert_eq!((world.running(), world.containers.len()), (1, 2));
+    assert_eq!((world.running(), world.engine.containers.len()), (1, 2));
     // And nothing runs beside one that is being removed for good.
     world.verb("web", Verb::Remove);
     world.pass(60_000);
-    assert_eq!((world.running(), world.containers.len()), (0, 1));
+    assert_eq!((world.running(), world.engine.containers.len()), (0, 1));
     assert_eq!(world.state("web"), State::StoppingDeleteFailed);
-    world.unremovable.clear();
+    world.engine.unremovable.clear();
     world.pass(60_000);
-    assert!(world.containers.is_empty() && world.rows.is_empty());
+    assert!(world.engine.containers.is_empty() && world.store.kept.rows.is_empty());
 }

@@ -44,7 +44,7 @@ fn the_failure_of_a_superseded_call_is_not_that_of_the_new_generation() {
                 assert_eq!(view.state, State::RunningOk, "{what}: {}", view.info);
                 assert_eq!(view.observed_generation, view.generation, "{what}");
                 assert_eq!((view.failure_count, &*view.last_error), (0, ""), "{what}");
-                assert_eq!(world.containers.len(), 1, "{what}");
+                assert_eq!(world.engine.containers.len(), 1, "{what}");
             }
         }
     }
@@ -56,7 +56,8 @@ fn the_crash_of_a_superseded_successor_is_not_that_of_the_new_generation() {
     world.apply(&[&image(1)]);
     world.unanswered.push("start");
     world.apply(&[&image(2)]);
-    let made = world.containers.values_mut().find(|made| made.phase == Phase::Running).unwrap();
+    let made =
+        world.engine.containers.values_mut().find(|made| made.phase == Phase::Running).unwrap();
     made.phase = Phase::Exited;
     made.exit_code = 1;
     let (id, uid) = (made.id.clone(), made.tags.uid.clone());
@@ -78,7 +79,7 @@ fn the_crash_of_a_superseded_successor_is_not_that_of_the_new_generation() {
 fn nothing_is_pulled_for_a_workload_that_is_not_wanted_running_any_more() {
     for (verb, state) in [(Verb::Stop, Some(State::StoppedOk)), (Verb::Remove, None)] {
         let mut world = World::new();
-        world.missing_images.push("image:1".to_owned());
+        world.engine.missing_images.push("image:1".to_owned());
         world.unanswered.push("create");
         world.apply(&[&image(1)]);
         world.verb("web", verb);
@@ -95,7 +96,7 @@ fn a_missing_image_of_a_superseded_generation_is_not_asked_for() {
         spec.pull = Pull::Never;
     });
     let mut world = World::new();
-    world.missing_images.push("image:1".to_owned());
+    world.engine.missing_images.push("image:1".to_owned());
     world.unanswered.push("create");
     world.apply(&[&image(1)]);
     world.apply(&[&never]);
@@ -111,7 +112,7 @@ fn what_runs_is_looked_after_while_an_update_is_pulled() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
     world.pass(30_000);
-    world.missing_images.push("image:2".to_owned());
+    world.engine.missing_images.push("image:2".to_owned());
     world.unanswered.push("pull");
     world.apply(&[&image(2)]);
     let old = world.container("web");
@@ -127,7 +128,7 @@ fn what_runs_is_looked_after_while_an_update_is_pulled() {
     assert_eq!((world.running(), world.view("web").restart_count), (1, 2));
     assert_eq!(world.count("start"), 4);
     // Vanished: there is nothing to go back to, and the new one is on its way.
-    world.containers.clear();
+    world.engine.containers.clear();
     let uid = world.view("web").uid.clone();
     let action = ContainerAction::Removed;
     world.feed(Event::Container(ContainerEvent { id: old, uid, action }));
@@ -142,7 +143,7 @@ fn what_runs_is_looked_after_while_an_update_is_pulled() {
 fn a_signal_is_sent_while_an_update_is_pulled() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
-    world.missing_images.push("image:2".to_owned());
+    world.engine.missing_images.push("image:2".to_owned());
     world.unanswered.push("pull");
     world.apply(&[&image(2)]);
     let task = world.verb("web", Verb::Kill("SIGHUP".to_owned()));
@@ -158,12 +159,12 @@ fn a_run_that_somebody_else_began_is_not_stopped_for_an_old_stop() {
     world.verb("web", Verb::Stop);
     // It ends and is started by hand before anything is read, and is wanted again.
     let id = world.container("web");
-    world.find_mut(id.as_str()).started_at_ns += 1;
+    world.engine.find_mut(id.as_str()).started_at_ns += 1;
     world.verb("web", Verb::Start);
     let uid = world.view("web").uid.clone();
     let action = ContainerAction::Started;
     world.feed(Event::Container(ContainerEvent { id, uid, action }));
     world.pass(60_000);
-    assert_eq!(world.count("SIG"), 1, "{:?}", world.calls);
+    assert_eq!(world.count("SIG"), 1, "{:?}", world.engine.calls);
     assert_eq!(world.state("web"), State::RunningOk);
 }

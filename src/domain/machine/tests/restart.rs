@@ -8,7 +8,7 @@ fn a_workload_is_created_and_started_with_one_look() {
     assert_eq!(world.apply(&[&workload("web", |_| {})]), [(1, Change::Created)]);
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").observed_generation, 1);
-    assert_eq!(world.calls, ["list", "create image:1", "start"]);
+    assert_eq!(world.engine.calls, ["list", "create image:1", "start"]);
 }
 
 #[test]
@@ -98,7 +98,7 @@ fn a_container_removed_by_somebody_is_made_again() {
     for name in ["web", "job"] {
         let id = world.container(name);
         let uid = world.view(name).uid.clone();
-        world.containers.retain(|_, made| made.id != id);
+        world.engine.containers.retain(|_, made| made.id != id);
         let action = ContainerAction::Removed;
         world.feed(Event::Container(ContainerEvent { id, uid, action }));
     }
@@ -123,7 +123,7 @@ fn refused_as_wrong_gets_five_tries() {
     // Another generation has fresh tries, and nothing to return to.
     world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
     assert_eq!(world.state("web"), State::RunningOk);
-    assert_eq!(world.containers.len(), 1);
+    assert_eq!(world.engine.containers.len(), 1);
 }
 
 #[test]
@@ -168,7 +168,7 @@ fn after_a_reboot_all_runs_at_once_and_nothing_is_counted() {
     world.exit("done", 0);
     world.exit("looping", 1);
     world.pass(5_000);
-    for made in world.containers.values_mut().filter(|m| m.phase == Phase::Running) {
+    for made in world.engine.containers.values_mut().filter(|m| m.phase == Phase::Running) {
         made.phase = Phase::Exited;
         made.exit_code = 255;
     }
@@ -196,7 +196,7 @@ fn the_end_of_a_job_is_durable_at_once() {
 #[test]
 fn a_container_that_is_gone_before_it_runs_is_made_again_on_the_backoff() {
     let mut world = World::new();
-    world.made_is_lost = true;
+    world.engine.made_is_lost = true;
     world.apply(&[&workload("web", |_| {})]);
     assert_eq!(world.count("create"), 1);
     world.pass(10_000);
@@ -206,7 +206,7 @@ fn a_container_that_is_gone_before_it_runs_is_made_again_on_the_backoff() {
     let view = world.view("web");
     assert_eq!((view.state, view.restart_count), (State::PendingStarting, 0));
     assert!(view.error_message.contains("vanished"), "{}", view.error_message);
-    world.made_is_lost = false;
+    world.engine.made_is_lost = false;
     world.pass(300_000);
     assert_eq!(world.state("web"), State::RunningOk);
 }
@@ -215,15 +215,15 @@ fn a_container_that_is_gone_before_it_runs_is_made_again_on_the_backoff() {
 #[test]
 fn a_start_that_starts_nothing_is_a_failed_try() {
     let mut world = World::new();
-    world.starts_nothing = true;
+    world.engine.starts_nothing = true;
     world.apply(&[&workload("web", |_| {})]);
     world.pass(70_000);
     assert_eq!(world.count("start"), 4, "after 10, 20, 40 s");
-    world.starts_nothing = false;
+    world.engine.starts_nothing = false;
     world.pass(80_000);
     assert_eq!(world.state("web"), State::RunningOk);
     // The same for one that ran before.
-    world.starts_nothing = true;
+    world.engine.starts_nothing = true;
     world.exit("web", 1);
     let starts = world.count("start");
     world.pass(70_000);
@@ -239,5 +239,5 @@ fn a_network_that_is_gone_is_retried_on_the_backoff_and_said() {
     world.pass(70_000);
     assert_eq!((world.count("create"), world.count("start")), (4, 4));
     world.pass(80_000);
-    assert_eq!((world.state("web"), world.containers.len()), (State::RunningOk, 1));
+    assert_eq!((world.state("web"), world.engine.containers.len()), (State::RunningOk, 1));
 }

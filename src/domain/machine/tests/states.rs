@@ -158,19 +158,9 @@ fn running(policy: RestartPolicy) -> World {
 }
 
 fn lose_engine(world: &mut World) {
-    world.engine_gone = true;
+    world.engine.gone = true;
     let fault = Fault::new(FaultKind::Away, "connect", "", "refused");
     world.feed(Event::StreamDown(fault));
-}
-
-/// The agent starts on what was durable and does not reach the engine.
-fn restart_without_engine(world: &mut World) {
-    let records = world.rows.values().cloned().collect();
-    let now = Now { tick: Tick(world.now), wall_ms: world.now };
-    let (machine, effects) = Machine::new(start(BOOT, records, true), now);
-    world.machine = machine;
-    world.views.clear();
-    world.take(effects);
 }
 
 fn accepted_without_engine(policy: RestartPolicy) -> World {
@@ -182,7 +172,7 @@ fn accepted_without_engine(policy: RestartPolicy) -> World {
 
 fn not_looked_at(policy: RestartPolicy) -> World {
     let mut world = running(policy);
-    restart_without_engine(&mut world);
+    world.begin_agent();
     world
 }
 
@@ -201,21 +191,18 @@ fn predecessor(policy: RestartPolicy) -> World {
 
 fn store_missing(policy: RestartPolicy) -> World {
     let mut world = running(policy);
-    for made in world.containers.values_mut() {
+    for made in world.engine.containers.values_mut() {
         made.tags.store = StoreId::new("ffffffffffffffff");
     }
-    let now = Now { tick: Tick(world.now), wall_ms: 1 };
-    (world.machine, _) = Machine::new(start(BOOT, Vec::new(), false), now);
-    world.rows.clear();
-    world.views.clear();
-    world.feed(Event::StreamUp(EngineInfo::default()));
+    world.store = Store::default();
+    world.crash();
     world.apply(&[&newer(policy)]);
     world
 }
 
 fn pulling(policy: RestartPolicy) -> World {
     let mut world = World::new();
-    world.missing_images.push("image:1".to_owned());
+    world.engine.missing_images.push("image:1".to_owned());
     unanswered_in(world, policy, "pull")
 }
 
@@ -231,7 +218,7 @@ fn unanswered_in(mut world: World, policy: RestartPolicy, call: &'static str) ->
 
 fn pull_failed(policy: RestartPolicy) -> World {
     let mut world = World::new();
-    world.missing_images.push("image:1".to_owned());
+    world.engine.missing_images.push("image:1".to_owned());
     world.fail_next("pull", &[FaultKind::Trouble]);
     world.apply(&[&job(policy, |_| {})]);
     world
@@ -280,7 +267,7 @@ fn vanished(policy: RestartPolicy) -> World {
 
 fn vanish(world: &mut World) {
     let id = world.container("w");
-    world.containers.retain(|_, made| made.id != id);
+    world.engine.containers.retain(|_, made| made.id != id);
     tell(world, id, ContainerAction::Removed);
 }
 
@@ -299,18 +286,18 @@ fn interrupted(policy: RestartPolicy) -> World {
 
 /// As Docker does after a crash: nothing runs any more.
 fn engine_comes_back(world: &mut World) {
-    for made in world.containers.values_mut().filter(|made| made.phase == Phase::Running) {
+    for made in world.engine.containers.values_mut().filter(|made| made.phase == Phase::Running) {
         made.phase = Phase::Exited;
         made.exit_code = 137;
     }
-    world.engine_gone = false;
+    world.engine.gone = false;
     world.feed(Event::StreamUp(EngineInfo::default()));
 }
 
 fn phase(policy: RestartPolicy, phase: Phase) -> World {
     let mut world = running(policy);
     let id = world.container("w");
-    world.find_mut(id.as_str()).phase = phase;
+    world.engine.find_mut(id.as_str()).phase = phase;
     tell(&mut world, id, ContainerAction::Changed);
     world
 }
@@ -323,7 +310,7 @@ fn stopped(policy: RestartPolicy) -> World {
 
 fn stopped_not_looked_at(policy: RestartPolicy) -> World {
     let mut world = stopped(policy);
-    restart_without_engine(&mut world);
+    world.begin_agent();
     world
 }
 
@@ -393,7 +380,7 @@ const HAPPENINGS: &[Happening] = &[
         world.pass(5_000);
         let fresh = World::new();
         let mut old = std::mem::replace(world, fresh);
-        for made in old.containers.values_mut().filter(|made| made.phase == Phase::Running) {
+        for made in old.engine.containers.values_mut().filter(|made| made.phase == Phase::Running) {
             made.phase = Phase::Exited;
             made.exit_code = 137;
         }
@@ -427,7 +414,7 @@ fn the_table_of_events_is_true() {
         table.push_str(&format!("| {name} |"));
         for situation in SITUATIONS {
             let mut world = situation();
-            world.calls.clear();
+            world.engine.calls.clear();
             let happened = happen(&mut world);
             let cell = if happened { outcome(&world) } else { "-".to_owned() };
             table.push_str(&format!(" {cell} |"));
@@ -444,6 +431,7 @@ fn outcome(world: &World) -> String {
         None => "gone".to_owned(),
     };
     let calls: Vec<&str> = world
+        .engine
         .calls
         .iter()
         .map(|call| call.split(" image").next().unwrap_or(call))
@@ -463,7 +451,7 @@ fn end_process(world: &mut World, code: i32) -> bool {
 fn start_by_hand(world: &mut World) -> bool {
     let id = world.container("w");
     let now = world.now;
-    let made = world.find_mut(id.as_str());
+    let made = world.engine.find_mut(id.as_str());
     if made.phase == Phase::Running {
         return false;
     }

@@ -47,7 +47,7 @@ const POLICIES: [RestartPolicy; 3] =
 
 fn check_no_twins(world: &World, seed: u64) {
     let mut live: BTreeMap<&Uid, &Made> = BTreeMap::new();
-    let running = world.containers.values().filter(|made| made.phase.is_live());
+    let running = world.engine.containers.values().filter(|made| made.phase.is_live());
     for made in running {
         if let Some(twin) = live.insert(&made.tags.uid, made) {
             panic!("seed {seed}: two live containers of one workload: {twin:?} and {made:?}");
@@ -67,7 +67,8 @@ fn happen(world: World, random: &mut Random) -> World {
                 spec.image = image;
                 spec.restart.policy = policy;
             });
-            world.try_apply(&declared);
+            let request = world.request(&[&declared]);
+            world.try_ask(request);
         }
         4..=6 => {
             let verb = random
@@ -82,7 +83,7 @@ fn happen(world: World, random: &mut Random) -> World {
             let uids: Vec<Uid> = world.views.keys().cloned().collect();
             if !uids.is_empty() {
                 let uid = random.pick(&uids).clone();
-                world.ask_any(Request::Verb(verb, uid));
+                world.try_ask(Request::Verb(verb, uid));
             }
         }
         7..=9 => end_one(&mut world, random),
@@ -94,14 +95,14 @@ fn happen(world: World, random: &mut Random) -> World {
         14 => world.fail_next("deaf", &[FaultKind::Trouble]),
         15 if random.below(2) == 0 => world.fail_next("dies", &[FaultKind::Trouble]),
         15 => world.fail_next("late", &[*random.pick(&[FaultKind::Timeout, FaultKind::Away])]),
-        16 => world.store_fails = !world.store_fails,
-        17 if !world.engine_gone => super::engine::kill_engine(&mut world),
+        16 => world.store.fails = !world.store.fails,
+        17 if !world.engine.gone => super::engine::kill_engine(&mut world),
         17 => super::engine::revive_engine(&mut world),
-        18 if !world.engine_gone => {
+        18 if !world.engine.gone => {
             let reboot = random.below(3) == 0;
             let boot = if reboot { format!("boot-{}", random.next()) } else { world.boot.clone() };
             if reboot {
-                for made in world.containers.values_mut().filter(|m| m.phase.is_live()) {
+                for made in world.engine.containers.values_mut().filter(|m| m.phase.is_live()) {
                     made.phase = Phase::Exited;
                     made.exit_code = 255;
                 }
@@ -121,7 +122,7 @@ fn happen(world: World, random: &mut Random) -> World {
 }
 
 fn running_names(world: &World) -> Vec<String> {
-    let running = world.containers.iter().filter(|(_, made)| made.phase == Phase::Running);
+    let running = world.engine.containers.iter().filter(|(_, made)| made.phase == Phase::Running);
     running.map(|(name, _)| name.clone()).collect()
 }
 
@@ -131,11 +132,11 @@ fn end_one(world: &mut World, random: &mut Random) {
     if running.is_empty() {
         return;
     }
-    let made = world.containers.get_mut(random.pick(&running)).unwrap();
+    let made = world.engine.containers.get_mut(random.pick(&running)).unwrap();
     made.phase = Phase::Exited;
     made.exit_code = i32::try_from(random.below(3)).unwrap();
     let (id, uid) = (made.id.clone(), made.tags.uid.clone());
-    if !world.engine_gone && random.below(4) > 0 {
+    if !world.engine.gone && random.below(4) > 0 {
         let action = ContainerAction::Died;
         world.feed(Event::Container(ContainerEvent { id, uid, action }));
     }
@@ -143,22 +144,23 @@ fn end_one(world: &mut World, random: &mut Random) {
 
 /// The engine cannot remove a container, or can again.
 fn hold_one(world: &mut World, random: &mut Random) {
-    let made: Vec<ContainerId> = world.containers.values().map(|made| made.id.clone()).collect();
+    let made: Vec<ContainerId> =
+        world.engine.containers.values().map(|made| made.id.clone()).collect();
     if random.below(2) == 0 || made.is_empty() {
-        world.unremovable.clear();
+        world.engine.unremovable.clear();
     } else {
-        world.unremovable.push(random.pick(&made).clone());
+        world.engine.unremovable.push(random.pick(&made).clone());
     }
 }
 
 /// Somebody pauses a container and goes on with it later; the events come twice.
 fn freeze_one(world: &mut World, random: &mut Random) {
-    if world.engine_gone {
+    if world.engine.gone {
         return;
     }
     let freeze = random.below(2) == 0;
     let (from, to) = if freeze { (Phase::Running, Phase::Paused) } else { PAUSED_RUNS };
-    let mut those = world.containers.values_mut().filter(|made| made.phase == from);
+    let mut those = world.engine.containers.values_mut().filter(|made| made.phase == from);
     let Some(made) = those.next() else { return };
     made.phase = to;
     let (id, uid) = (made.id.clone(), made.tags.uid.clone());
@@ -172,11 +174,11 @@ const PAUSED_RUNS: (Phase, Phase) = (Phase::Paused, Phase::Running);
 
 /// Somebody removes a container by force, with or without an event that tells of it.
 fn remove_one(world: &mut World, random: &mut Random) {
-    let names: Vec<String> = world.containers.keys().cloned().collect();
-    if names.is_empty() || world.engine_gone {
+    let names: Vec<String> = world.engine.containers.keys().cloned().collect();
+    if names.is_empty() || world.engine.gone {
         return;
     }
-    let made = world.containers.remove(random.pick(&names)).unwrap();
+    let made = world.engine.containers.remove(random.pick(&names)).unwrap();
     if random.below(2) == 0 {
         let action = ContainerAction::Removed;
         let (id, uid) = (made.id, made.tags.uid);
@@ -186,13 +188,13 @@ fn remove_one(world: &mut World, random: &mut Random) {
 
 /// The faults stop; long after, the world is as declared.
 fn converge(mut world: World, seed: u64) {
-    world.faults.clear();
-    world.store_fails = false;
-    world.unremovable.clear();
+    world.engine.faults.clear();
+    world.store.fails = false;
+    world.engine.unremovable.clear();
     world.answer_late();
-    let frozen = world.containers.values_mut().filter(|made| made.phase == Phase::Paused);
+    let frozen = world.engine.containers.values_mut().filter(|made| made.phase == Phase::Paused);
     frozen.for_each(|made| made.phase = Phase::Running);
-    if world.engine_gone {
+    if world.engine.gone {
         super::engine::revive_engine(&mut world);
     }
     for _ in 0..40 {
@@ -200,7 +202,7 @@ fn converge(mut world: World, seed: u64) {
         check_no_twins(&world, seed);
     }
     assert!(world.machine.steps.is_empty(), "seed {seed}: steps in flight: {:?}", world.machine);
-    for row in world.rows.values() {
+    for row in world.store.kept.rows.values() {
         let view = &world.views[&row.uid];
         let what = format!("seed {seed}: {} is {:?} ({})", row.uid, view.state, view.info);
         match view.desired {
@@ -222,24 +224,24 @@ fn converge(mut world: World, seed: u64) {
             }
         }
     }
-    for (name, made) in &world.containers {
-        let row = world.rows.get(&made.tags.uid);
+    for (name, made) in &world.engine.containers {
+        let row = world.store.kept.rows.get(&made.tags.uid);
         let row = row.unwrap_or_else(|| panic!("seed {seed}: {name} belongs to nobody"));
         let current = row.current.as_ref().map(|current| current.name.as_str());
         assert_eq!(current, Some(name.as_str()), "seed {seed}: {name} is left behind");
     }
-    world.calls.clear();
-    let rows = world.rows.clone();
+    world.engine.calls.clear();
+    let rows = world.store.kept.rows.clone();
     world.pass(600_000);
-    assert_eq!(world.calls, ["list"; 10], "seed {seed}: an unchanged world plans nothing");
-    assert_eq!(world.rows, rows, "seed {seed}: an unchanged world writes nothing");
+    assert_eq!(world.engine.calls, ["list"; 10], "seed {seed}: an unchanged world plans nothing");
+    assert_eq!(world.store.kept.rows, rows, "seed {seed}: an unchanged world writes nothing");
 }
 
 impl World {
     /// Prints what a step led to; with `BARGEE_WALK_SEED` set to a failing seed.
     fn tell(&self, step: usize) {
-        println!("{step} at {}: {:?}", self.now, self.calls);
-        for (name, made) in &self.containers {
+        println!("{step} at {}: {:?}", self.now, self.engine.calls);
+        for (name, made) in &self.engine.containers {
             let Made { tags, phase, started_at_ns, exit_code, .. } = made;
             println!("    {name} {} {phase:?} {started_at_ns} exit {exit_code}", tags.uid);
         }
@@ -255,7 +257,7 @@ fn walk(seed: u64, steps: usize) {
     let mut world = World::new();
     let tell = std::env::var_os("BARGEE_WALK_SEED").is_some();
     for step in 0..steps {
-        world.calls.clear();
+        world.engine.calls.clear();
         world = happen(world, &mut random);
         if tell {
             world.tell(step);
