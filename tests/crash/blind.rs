@@ -6,10 +6,10 @@ use std::time::Duration;
 use bargee::api::wire::Entry;
 
 use crate::kit::start_again_and_compare;
-use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
+use crate::support::at_rest::{Outcome, Scene, Wanted, until_at_rest};
 use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Route};
-use crate::support::{pause, until};
+use crate::support::{pause, side_by_side, until};
 
 /// Each trouble lasts as long as two looks at the engine and more.
 const LASTS: Duration = Duration::from_secs(12);
@@ -51,36 +51,54 @@ fn troubles(device: &Device, check: impl Fn(&str)) {
     device.engine.straighten();
 }
 
-#[test]
-fn nothing_is_done_for_the_journal_while_no_listing_can_be_believed() {
-    let mut device = cut_off();
+const WANTED: [(&str, Outcome); 3] = [
+    ("default/other", Outcome::Running(1)),
+    ("default/web", Outcome::Running(1)),
+    ("default/old", Outcome::Gone),
+];
+
+/// Troubles of a device, and what they ended in.
+type Part = fn(&mut Device) -> Scene;
+
+/// From the start on.
+fn in_the_dark(device: &mut Device) -> Scene {
     let fingerprint = device.fingerprint();
     device.engine.bend(Route::List, Bend::Status(500));
     device.launch();
     let entries = device.journal();
     assert_eq!(entries.len(), 2, "{entries:?}");
-    troubles(&device, |trouble| {
+    troubles(device, |trouble| {
         pause(LASTS);
         assert_eq!(device.engine.count_changes(), 0, "{trouble}: {}", device.engine.told());
         assert_eq!(device.fingerprint(), fingerprint, "{trouble}");
         assert_eq!(names(&device.journal()), names(&entries), "{trouble}");
     });
-    let wanted = [
-        Wanted::exactly("default/other", Outcome::Running(1)),
-        Wanted::exactly("default/web", Outcome::Running(1)),
-        Wanted::exactly("default/old", Outcome::Gone),
-    ];
-    let scene = until_at_rest(&wanted, || device.scene());
+    until_at_rest(&WANTED.map(Wanted::from), || device.scene())
+}
 
-    // And in the same way while it runs.
+/// While it runs.
+fn going_dark(device: &mut Device) -> Scene {
+    device.launch();
+    let wanted = WANTED.map(Wanted::from);
+    let before = until_at_rest(&wanted, || device.scene());
     device.engine.forget_requests();
-    troubles(&device, |trouble| {
+    troubles(device, |trouble| {
         pause(LASTS);
         assert_eq!(device.engine.count_changes(), 0, "{trouble}: {}", device.engine.told());
     });
     let after = until_at_rest(&wanted, || device.scene());
-    assert_eq!(after.still(), scene.still());
-    start_again_and_compare(&mut device, &wanted, &after);
+    assert_eq!(after.still(), before.still());
+    after
+}
+
+#[test]
+fn nothing_is_done_while_no_listing_can_be_believed() {
+    let cases: [(&str, Part); 2] = [("from the start", in_the_dark), ("while it runs", going_dark)];
+    side_by_side(&cases, |case| {
+        let mut device = cut_off();
+        let scene = case(&mut device);
+        start_again_and_compare(&mut device, &WANTED.map(Wanted::from), &scene);
+    });
 }
 
 /// Number, direction and instance of every entry.

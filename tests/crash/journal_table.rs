@@ -1,9 +1,10 @@
 //! The table of the journal, written past the agent while it does not run: see `docs/recovery.md`.
 
+use std::fs;
 use std::path::Path;
 
 use rusqlite::{Connection, params};
-use serde_json::{Value, json};
+use serde_json::json;
 use sha2::{Digest, Sha256};
 
 /// A row.
@@ -50,24 +51,26 @@ pub fn damage(database: &Path, row: &Row) {
     assert_eq!(connection.execute(sql, [row.key()]).unwrap(), 1);
 }
 
-/// Takes out the rows of a type, and of a direction unless that is empty; how many there were.
-pub fn take_out(database: &Path, kind: &str, direction: &str) -> usize {
+/// Takes out the rows of a type whose text has `words`; how many there were.
+pub fn take_out(database: &Path, kind: &str, words: &str) -> usize {
     let connection = Connection::open(database).unwrap();
-    let sql = "DELETE FROM journal WHERE type = ?1
-               AND (?2 = '' OR json_extract(body, '$.direction') = ?2)";
-    connection.execute(sql, [kind, direction]).unwrap()
+    let sql = "DELETE FROM journal WHERE type = ?1 AND instr(body, ?2) > 0";
+    connection.execute(sql, [kind, words]).unwrap()
 }
 
-/// Type and body of all rows.
-pub fn read(database: &Path) -> Vec<(String, Value)> {
-    let connection = Connection::open(database).unwrap();
+/// Type and text of all rows. The files stay as they are.
+pub fn read(database: &Path) -> Vec<(String, String)> {
+    let folder = tempfile::tempdir().unwrap();
+    let copy = folder.path().join("bargee.db");
+    for end in ["", "-wal"] {
+        let name = |path: &Path| format!("{}{end}", path.display());
+        // Without a log there is only the database.
+        let _ = fs::copy(name(database), name(&copy));
+    }
+    let connection = Connection::open(&copy).unwrap();
     let mut rows = connection.prepare("SELECT type, body FROM journal ORDER BY key").unwrap();
-    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get::<_, String>(1)?))).unwrap();
-    let parsed = rows.map(|row| {
-        let (kind, body) = row.unwrap();
-        (kind, serde_json::from_str(&body).unwrap_or(Value::Null))
-    });
-    parsed.collect()
+    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    rows.map(Result::unwrap).collect()
 }
 
 /// The first 128 bits of a SHA-256 over all columns, each behind its length.

@@ -5,7 +5,7 @@ use crate::kit::start_again_and_compare;
 use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
 use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Route};
-use crate::support::until;
+use crate::support::{side_by_side, until};
 
 /// A device whose agent died in the middle of the create of `web`, which is not done yet, and does
 /// not run again yet; the name of the instance.
@@ -39,37 +39,38 @@ pub fn is_there(device: &Device, name: &str) -> bool {
     device.engine.containers().iter().any(|made| made.name == name)
 }
 
-#[test]
-fn a_create_that_is_finished_late_leaves_one_container() {
-    let (mut device, name) = cut_off_in_a_create();
-    device.start();
-    until_looked_for(&device, &name);
+/// What happens before it comes, and what is wanted then.
+type Meanwhile = fn(&Device) -> Vec<Wanted>;
+
+/// Its workload is declared still.
+fn wanted_still(device: &Device) -> Vec<Wanted> {
     // Nothing is held up by what may still come.
     device.deploy(&service("more"));
     device.until_running(&["other", "more", "web"]);
+    let keys = ["default/other", "default/more", "default/web"];
+    keys.map(|key| Wanted::exactly(key, Outcome::Running(1))).into()
+}
 
-    device.engine.straighten();
-    until("the late one to be made", || is_there(&device, &name).then_some(()));
-    let wanted = ["default/other", "default/more", "default/web"];
-    let wanted = wanted.map(|key| Wanted::exactly(key, Outcome::Running(1)));
-    let scene = until_at_rest(&wanted, || device.scene());
-    start_again_and_compare(&mut device, &wanted, &scene);
+/// Its workload is removed before it comes.
+fn not_wanted_any_more(device: &Device) -> Vec<Wanted> {
+    let removed = device.cli(&["rm", "web"]);
+    assert_eq!(removed.code, 0, "{}", removed.err);
+    let web = Wanted::exactly("default/web", Outcome::Gone);
+    vec![Wanted::exactly("default/other", Outcome::Running(1)), web]
 }
 
 #[test]
-fn a_create_that_is_finished_after_its_workload_was_removed_leaves_nothing() {
-    let (mut device, name) = cut_off_in_a_create();
-    device.start();
-    until_looked_for(&device, &name);
-    let removed = device.cli(&["rm", "web"]);
-    assert_eq!(removed.code, 0, "{}", removed.err);
-
-    device.engine.straighten();
-    until("the late one to be made", || is_there(&device, &name).then_some(()));
-    let wanted = [
-        Wanted::exactly("default/other", Outcome::Running(1)),
-        Wanted::exactly("default/web", Outcome::Gone),
-    ];
-    let scene = until_at_rest(&wanted, || device.scene());
-    start_again_and_compare(&mut device, &wanted, &scene);
+fn a_create_that_is_finished_late_leaves_nothing_beside_what_is_wanted() {
+    let cases: [(&str, Meanwhile); 2] =
+        [("wanted still", wanted_still), ("not wanted any more", not_wanted_any_more)];
+    side_by_side(&cases, |case| {
+        let (mut device, name) = cut_off_in_a_create();
+        device.start();
+        until_looked_for(&device, &name);
+        let wanted = case(&device);
+        device.engine.straighten();
+        until("the late one to be made", || is_there(&device, &name).then_some(()));
+        let scene = until_at_rest(&wanted, || device.scene());
+        start_again_and_compare(&mut device, &wanted, &scene);
+    });
 }

@@ -5,6 +5,7 @@
 
 mod blind;
 mod durable;
+mod handlers;
 mod journal_table;
 mod kit;
 mod late;

@@ -2,6 +2,8 @@
 
 use crate::support::at_rest::{Outcome, Wanted};
 use crate::support::device::{Device, service};
+use crate::support::scripted_engine::{Bend, Route};
+use crate::support::until;
 
 /// A thing to do, on a device in a certain state.
 pub struct Scenario {
@@ -14,16 +16,19 @@ pub struct Scenario {
     pub before: Outcome,
     /// How it has to be once it was answered.
     pub after: Outcome,
+    /// Once it was answered, the container is not the run of before.
+    pub runs_anew: bool,
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 8] = [
+pub const SCENARIOS: [Scenario; 9] = [
     Scenario {
         name: "create",
         prepare: |_| {},
         act: |device| accepted(device.ask("POST", APPLY, &service("web"))),
         before: Outcome::Gone,
         after: Outcome::Running(1),
+        runs_anew: false,
     },
     Scenario {
         name: "stop",
@@ -31,6 +36,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("POST", "/v1/ms/web/stop", "")),
         before: Outcome::Running(1),
         after: Outcome::Stopped(1),
+        runs_anew: false,
     },
     Scenario {
         name: "start",
@@ -38,6 +44,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("POST", "/v1/ms/web/start", "")),
         before: Outcome::Stopped(1),
         after: Outcome::Running(1),
+        runs_anew: false,
     },
     Scenario {
         name: "restart",
@@ -45,6 +52,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("POST", "/v1/ms/web/restart", "")),
         before: Outcome::Running(1),
         after: Outcome::Running(1),
+        runs_anew: true,
     },
     Scenario {
         name: "update",
@@ -52,6 +60,18 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("POST", APPLY, &second())),
         before: Outcome::Running(1),
         after: Outcome::Running(2),
+        runs_anew: false,
+    },
+    Scenario {
+        name: "replace",
+        prepare: replace_in_vain,
+        act: |device| {
+            device.engine.straighten();
+            accepted(device.ask("POST", "/v1/journal/replay", ""))
+        },
+        before: Outcome::Running(2),
+        after: Outcome::Running(2),
+        runs_anew: false,
     },
     Scenario {
         name: "recreate",
@@ -62,6 +82,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         },
         before: Outcome::Running(1),
         after: Outcome::Running(1),
+        runs_anew: false,
     },
     Scenario {
         name: "remove",
@@ -69,6 +90,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("DELETE", "/v1/ms/web", "")),
         before: Outcome::Running(1),
         after: Outcome::Gone,
+        runs_anew: false,
     },
     Scenario {
         name: "remove a stopped one",
@@ -76,6 +98,7 @@ pub const SCENARIOS: [Scenario; 8] = [
         act: |device| accepted(device.ask("DELETE", "/v1/ms/web", "")),
         before: Outcome::Stopped(1),
         after: Outcome::Gone,
+        runs_anew: false,
     },
 ];
 
@@ -115,6 +138,18 @@ fn stop_web(device: &Device) {
     run_web(device);
     assert_eq!(device.cli(&["stop", "web"]).code, 0);
     device.until_state("web", "Stopped(Ok)");
+}
+
+/// An update whose new container runs, and whose old one the engine does not remove.
+fn replace_in_vain(device: &Device) {
+    run_web(device);
+    device.engine.bend_for(Route::Remove, "bargee-web-", Bend::Status(500));
+    device.deploy(&second());
+    until("the removal to fail", || {
+        let journal = device.journal();
+        journal.iter().any(|entry| !entry.error.is_empty()).then_some(())
+    });
+    device.until_running(&["web"]);
 }
 
 /// Another generation of `web`, from which another container is made.

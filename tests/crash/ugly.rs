@@ -11,7 +11,7 @@ use crate::journal_table::{Row, damage, insert};
 use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
 use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Route};
-use crate::support::until;
+use crate::support::{side_by_side, until};
 
 /// Above all numbers that the agent came to itself.
 const SEQ: u64 = 1_000_000;
@@ -19,8 +19,6 @@ const SEQ: u64 = 1_000_000;
 const UID: &str = "01234567-89ab-4cde-8f01-23456789abcd";
 /// At most this long an agent refuses changes, and what a slow machine adds.
 const ACCEPTED: Duration = Duration::from_secs(60 + 15);
-/// What is given to an entry, less what was gone when it was first looked for.
-const GIVEN: Duration = Duration::from_secs(30);
 
 fn running(key: &str) -> Wanted {
     Wanted::exactly(key, Outcome::Running(1))
@@ -146,7 +144,15 @@ fn with_one_that_hangs() -> (Device, u64) {
 }
 
 #[test]
-fn one_that_hangs_holds_up_changes_for_its_time_and_is_replayed_on_demand() {
+fn one_that_hangs_holds_up_changes_for_its_time_only() {
+    let cases: [(&str, fn()); 2] = [
+        ("replayed on demand", one_that_hangs_is_replayed),
+        ("dropped", one_that_hangs_is_dropped),
+    ];
+    side_by_side(&cases, |case| case());
+}
+
+fn one_that_hangs_is_replayed() {
     let (device, begin) = with_one_that_hangs();
     assert_eq!(device.get("/health/live").unwrap().0, 200);
     assert_eq!(device.status().recovering, "0 of 1");
@@ -169,8 +175,7 @@ fn one_that_hangs_holds_up_changes_for_its_time_and_is_replayed_on_demand() {
     until_at_rest(&[running("default/web"), running("default/new"), gone], || device.scene());
 }
 
-#[test]
-fn one_that_hangs_can_be_dropped() {
+fn one_that_hangs_is_dropped() {
     let (mut device, begin) = with_one_that_hangs();
     let took = until_accepted(&device, begin);
     assert!(took < ACCEPTED, "{took:?}");

@@ -80,6 +80,12 @@ impl Wanted {
     }
 }
 
+impl From<(&str, Outcome)> for Wanted {
+    fn from((key, outcome): (&str, Outcome)) -> Self {
+        Self::exactly(key, outcome)
+    }
+}
+
 impl fmt::Display for Held {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { name, id, status, started, .. } = self;

@@ -324,6 +324,11 @@ impl Device {
         until("the agent to be ready", || self.not_ready().is_none().then_some(()));
     }
 
+    /// Waits until a workload is as it should be.
+    pub fn until(&self, name: &str, is: impl Fn(&Workload) -> bool) -> Workload {
+        until(format_args!("{name} to change"), || Some(self.workload(name)).filter(&is))
+    }
+
     /// Waits until a workload is in a state, as `Running(Ok)`.
     pub fn until_state(&self, name: &str, state: &str) -> Workload {
         let what = format!("{name} to be {state}");

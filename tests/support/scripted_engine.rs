@@ -88,6 +88,8 @@ struct Script {
     counts: BTreeMap<Route, usize>,
     heard: Vec<(Route, String)>,
     trap: Trap,
+    /// The request at which the trap sprang.
+    last_request: Option<(Route, String)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -213,15 +215,18 @@ impl ScriptedEngine {
         self.shared.rescript(|script| script.trap = Trap::Set(others, side));
     }
 
-    /// Whether it stands still.
-    pub fn stands_still(&self) -> bool {
-        lock(&self.shared.script).trap == Trap::Sprung
+    /// The request at which it stands still.
+    pub fn stands_still(&self) -> Option<(Route, String)> {
+        lock(&self.shared.script).last_request.clone()
     }
 
     /// Ends the connections that are held, whose requests are lost, and goes on.
     pub fn release(&self) {
         self.end_connections();
-        self.shared.rescript(|script| script.trap = Trap::None);
+        self.shared.rescript(|script| {
+            script.trap = Trap::None;
+            script.last_request = None;
+        });
     }
 
     // --- what happens by itself ----------------------------------------------------------------
@@ -254,6 +259,11 @@ impl ScriptedEngine {
             world.start(&id).unwrap();
             id
         })
+    }
+
+    /// Somebody makes a container with these labels.
+    pub fn add_labelled(&self, name: &str, labels: BTreeMap<String, String>) -> String {
+        self.change(|world| world.add(name, IMAGE, labels, Vec::new(), "default"))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
@@ -364,8 +374,13 @@ impl Shared {
     }
 
     /// A request came: what becomes of it.
-    fn pass(&self) -> Passage {
-        lock(&self.script).trap.pass()
+    fn pass(&self, route: Route, object: &str) -> Passage {
+        let mut script = lock(&self.script);
+        let passage = script.trap.pass();
+        if passage != Passage::Free && script.last_request.is_none() {
+            script.last_request = Some((route, object.to_owned()));
+        }
+        passage
     }
 
     /// The engine stands still.

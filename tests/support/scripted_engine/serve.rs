@@ -42,7 +42,7 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     while let Some(request) = http::read(&mut reader) {
         let (route, object) = route(&request);
-        let passage = shared.pass();
+        let passage = shared.pass(route, &object);
         if passage == Passage::Held {
             shared.wait_for_release();
             return Ok(());
