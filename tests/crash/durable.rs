@@ -6,12 +6,16 @@ use std::fs::{self, File};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 
+use crate::support::device::Device;
+use crate::support::strace::Strace;
+use crate::support::until;
+
 /// Calls that the log has to show, each with all of its bytes.
-pub const CALLS: &str = "openat,close,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,\
+const CALLS: &str = "openat,close,write,pwrite64,writev,pwritev,pwritev2,ftruncate,fallocate,\
                          rename,renameat,renameat2,unlink,unlinkat,link,linkat,fsync,fdatasync";
 
 /// What strace needs besides, for files to be named and written out whole.
-pub const WORDS: [&str; 3] = ["-y", "-s", "4194304"];
+const WORDS: [&str; 3] = ["-y", "-s", "4194304"];
 
 /// The directory on a disk that forgets what was not synced.
 #[derive(Debug)]
@@ -46,7 +50,7 @@ struct Call<'a> {
 
 impl Disk {
     /// The directory as it is, made durable.
-    pub fn of(directory: &Path) -> Self {
+    fn of(directory: &Path) -> Self {
         let mut disk = Self {
             directory: directory.to_owned(),
             files: Vec::new(),
@@ -69,8 +73,21 @@ impl Disk {
         disk
     }
 
+    /// Makes the state of a device durable, and watches its agent from then on.
+    pub fn watch(device: &Device, words: &[&str]) -> (Self, Strace) {
+        let directory = device.path("data");
+        let calls = format!("trace={CALLS}");
+        let words = [&WORDS[..], &["-e", &calls], words].concat();
+        until("the store to be still", || {
+            let disk = Self::of(&directory);
+            let strace = Strace::attach(device.pid(), &words, &device.path("strace"));
+            // What was seen is written within 5 s, which may be now.
+            disk.is_still().then_some((disk, strace))
+        })
+    }
+
     /// The directory has not changed since.
-    pub fn is_still(&self) -> bool {
+    fn is_still(&self) -> bool {
         self.names.iter().filter(|(name, _)| is_kept(name)).all(|(name, file)| {
             let found = fs::read(self.directory.join(name));
             found.is_ok_and(|found| found == self.files[*file].now)

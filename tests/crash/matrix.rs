@@ -3,13 +3,14 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::durable::Disk;
 use crate::journal_table;
 use crate::kit::{Places, rest, start_again_and_compare};
 use crate::scenarios::{SCENARIOS, Scenario, prepared};
 use crate::support::at_rest::{Held, Scene};
 use crate::support::device::Device;
 use crate::support::scripted_engine::{Route, Side};
-use crate::support::strace::{SYNCS, Strace};
+use crate::support::strace::{SYNCS, Strace, die_at_sync};
 use crate::support::{side_by_side, until};
 
 /// Devices that are at work at the same time.
@@ -22,6 +23,8 @@ enum Point {
     Request(usize, Side),
     /// When the store calls for this sync, which does not come to pass.
     Sync(usize),
+    /// There, and with it goes all that no sync made durable.
+    PowerCut(usize),
 }
 
 /// How many points a scenario has.
@@ -56,14 +59,15 @@ fn measure(scenario: &Scenario) -> Length {
 /// Runs the scenario until the agent is dead. Whether it was answered, and whether it came to the
 /// point; if not, the agent dies at rest.
 fn die_at(device: &mut Device, scenario: &Scenario, point: Point) -> (bool, bool) {
-    let strace = match point {
+    let watch = match point {
         Point::Request(number, side) => {
             device.engine.stand_still_at(number, side);
             None
         }
-        Point::Sync(number) => {
-            let inject = format!("inject={SYNCS}:signal=SIGKILL:when={}", number + 1);
-            Some(trace(device, &["-e", &inject]))
+        Point::Sync(number) => Some((None, trace(device, &["-e", &die_at_sync(number)]))),
+        Point::PowerCut(number) => {
+            let (disk, strace) = Disk::watch(device, &["-e", &die_at_sync(number)]);
+            Some((Some(disk), strace))
         }
     };
     let ended = thread::scope(|scope| {
@@ -83,8 +87,11 @@ fn die_at(device: &mut Device, scenario: &Scenario, point: Point) -> (bool, bool
         (act.join().unwrap(), came)
     });
     device.kill9();
-    drop(strace);
     expect_intent(device);
+    if let Some((Some(mut disk), strace)) = watch {
+        disk.replay(&strace.wait());
+        disk.cut_power();
+    }
     device.engine.release();
     ended
 }
@@ -141,7 +148,8 @@ fn every_point_of_every_scenario() {
     for (scenario, Length { requests, syncs }) in SCENARIOS.iter().zip(lengths) {
         let sides = [Side::Before, Side::After];
         let requests = (0..requests).flat_map(|n| sides.map(|side| Point::Request(n, side)));
-        let all = requests.chain((0..syncs).map(Point::Sync));
+        let cuts = (0..syncs).flat_map(|n| [Point::Sync(n), Point::PowerCut(n)]);
+        let all = requests.chain(cuts);
         points.extend(all.map(|point| (scenario, point)));
     }
     let named: Vec<(String, (&Scenario, Point))> = points

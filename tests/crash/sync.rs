@@ -3,11 +3,11 @@
 
 use std::thread;
 
-use crate::durable::{CALLS, Disk, LOG, WORDS};
+use crate::durable::{Disk, LOG};
 use crate::kit::{Places, rest, start_again_and_compare};
 use crate::support::at_rest::{Outcome, Scene, Wanted};
 use crate::support::device::{Device, services};
-use crate::support::strace::{SYNCS, Strace};
+use crate::support::strace::{SYNCS, die_at_sync};
 use crate::support::{side_by_side, until};
 
 /// Devices that are at work at the same time.
@@ -23,27 +23,14 @@ fn wanted(answered: bool) -> Vec<Wanted> {
     applied.into_iter().chain([before]).collect()
 }
 
-/// A device whose state is durable, and whose agent is watched from now on.
-fn watched(words: &[&str]) -> (Device, Disk, Strace) {
-    let device = Device::running(&["before"]);
-    let calls = format!("trace={CALLS}");
-    let words = [&WORDS[..], &["-e", &calls], words].concat();
-    let (disk, strace) = until("the store to be still", || {
-        let disk = Disk::of(&device.path("data"));
-        let strace = Strace::attach(device.pid(), &words, &device.path("strace"));
-        // What was seen is written within 5 s, which may be now.
-        disk.is_still().then_some((disk, strace))
-    });
-    (device, disk, strace)
-}
-
 fn is_over(device: &Device) -> Option<Scene> {
     device.scene().filter(|scene| scene.problems(&wanted(true)).is_empty())
 }
 
 /// Counts the syncs of the apply, and what came of them.
 fn count_syncs() -> usize {
-    let (device, mut disk, strace) = watched(&[]);
+    let device = Device::running(&["before"]);
+    let (mut disk, strace) = Disk::watch(&device, &[]);
     device.deploy(&services(&NAMES));
     until("all to run", || is_over(&device));
     let syncs = strace.count(SYNCS);
@@ -60,8 +47,8 @@ fn count_syncs() -> usize {
 /// Cuts the power at the sync after so many others.
 fn cut_at(number: usize, places: &Places) {
     let place = places.take();
-    let inject = format!("inject={SYNCS}:signal=SIGKILL:when={}", number + 1);
-    let (mut device, mut disk, strace) = watched(&["-e", &inject]);
+    let mut device = Device::running(&["before"]);
+    let (mut disk, strace) = Disk::watch(&device, &["-e", &die_at_sync(number)]);
     let answered = thread::scope(|scope| {
         let apply = scope.spawn(|| device.ask("POST", APPLY, &services(&NAMES)));
         until("the agent to die", || {

@@ -12,6 +12,11 @@ use super::until;
 /// Calls that make writes durable.
 pub const SYNCS: &str = "fsync,fdatasync";
 
+/// Has the process die at the sync after so many others, which does not come to pass.
+pub fn die_at_sync(others: usize) -> String {
+    format!("inject={SYNCS}:signal=SIGKILL:when={}", others + 1)
+}
+
 /// strace at a process, all its threads included. It lets go when this is dropped.
 #[derive(Debug)]
 pub struct Strace {
