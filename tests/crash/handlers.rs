@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use bargee::limits;
 
-use crate::journal_table::take_out;
+use crate::database::take_out;
 use crate::late::{cut_off_in_a_create, is_there, until_looked_for};
 use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
 use crate::support::device::Device;

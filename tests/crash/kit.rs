@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex};
 
+use crate::database;
 use crate::support::at_rest::{Scene, Wanted, until_at_rest};
 use crate::support::device::Device;
 use crate::support::scripted_engine::Route;
@@ -72,4 +73,14 @@ pub fn start_again_and_compare(device: &mut Device, wanted: &[Wanted], before: &
     assert_eq!(device.engine.count_changes(), 0, "{}", device.engine.told());
     assert_eq!(device.engine.count(Route::MakeNetwork), 0);
     assert_eq!(device.engine.count(Route::RemoveNetwork), 0);
+}
+
+/// Whatever was lost, the database knows of every container: by its workload, or by an entry.
+pub fn expect_all_known(device: &Device) {
+    let database = device.data("bargee.db");
+    let known = [database::workloads(&database), database::entries(&database)].concat();
+    for made in device.engine.containers() {
+        let is_known = known.iter().any(|(_, text)| text.contains(&made.name));
+        assert!(is_known, "nothing is written about {}: {known:?}", made.name);
+    }
 }

@@ -4,9 +4,9 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
 mod blind;
+mod database;
 mod durable;
 mod handlers;
-mod journal_table;
 mod kit;
 mod late;
 mod matrix;

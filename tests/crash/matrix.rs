@@ -3,9 +3,9 @@
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
+use crate::database;
 use crate::durable::Disk;
-use crate::journal_table;
-use crate::kit::{Places, rest, start_again_and_compare};
+use crate::kit::{Places, expect_all_known, rest, start_again_and_compare};
 use crate::scenarios::{SCENARIOS, Scenario, prepared};
 use crate::support::at_rest::{Held, Scene};
 use crate::support::device::Device;
@@ -91,6 +91,7 @@ fn die_at(device: &mut Device, scenario: &Scenario, point: Point) -> (bool, bool
     if let Some((Some(mut disk), strace)) = watch {
         disk.replay(&strace.wait());
         disk.cut_power();
+        expect_all_known(device);
     }
     device.engine.release();
     ended
@@ -103,7 +104,7 @@ fn expect_intent(device: &Device) {
         Some((Route::Remove, object)) => (&["create-workload", "replace-workload"], object),
         _ => return,
     };
-    let entries = journal_table::read(&device.data("bargee.db"));
+    let entries = database::entries(&device.data("bargee.db"));
     let is_about =
         |(kind, body): &(String, String)| kinds.contains(&&**kind) && body.contains(&object);
     assert!(entries.iter().any(is_about), "no intent about {object}: {entries:?}");

@@ -3,8 +3,9 @@
 
 use std::thread;
 
+use crate::database;
 use crate::durable::{Disk, LOG};
-use crate::kit::{Places, rest, start_again_and_compare};
+use crate::kit::{Places, expect_all_known, rest, start_again_and_compare};
 use crate::support::at_rest::{Outcome, Scene, Wanted};
 use crate::support::device::{Device, services};
 use crate::support::strace::{SYNCS, die_at_sync};
@@ -62,6 +63,10 @@ fn cut_at(number: usize, places: &Places) {
     device.kill9();
     disk.replay(&strace.wait());
     disk.cut_power();
+    expect_all_known(&device);
+    // The file beside the database would make good what that has lost.
+    let written = database::workloads(&device.data("bargee.db")).len();
+    assert!(answered.is_none() || written == 1 + NAMES.len(), "{written} workloads are written");
 
     let wanted = wanted(answered.is_some());
     device.launch();

@@ -7,7 +7,7 @@ use std::time::Duration;
 use bargee::api::wire::Entry;
 use bargee::os::clock;
 
-use crate::journal_table::{Row, damage, insert};
+use crate::database::{Row, damage, insert};
 use crate::support::at_rest::{Outcome, Wanted, until_at_rest};
 use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Route};

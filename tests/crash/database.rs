@@ -1,4 +1,4 @@
-//! The table of the journal, written past the agent while it does not run: see `docs/recovery.md`.
+//! The database of an agent that does not run, read and written past it: see `docs/recovery.md`.
 
 use std::fs;
 use std::path::Path;
@@ -58,8 +58,18 @@ pub fn take_out(database: &Path, kind: &str, words: &str) -> usize {
     connection.execute(sql, [kind, words]).unwrap()
 }
 
-/// Type and text of all rows. The files stay as they are.
-pub fn read(database: &Path) -> Vec<(String, String)> {
+/// Type and text of all entries of the journal.
+pub fn entries(database: &Path) -> Vec<(String, String)> {
+    read(database, "SELECT type, body FROM journal ORDER BY key")
+}
+
+/// Uid and text of all workloads.
+pub fn workloads(database: &Path) -> Vec<(String, String)> {
+    read(database, "SELECT uid, body FROM workloads ORDER BY id")
+}
+
+/// Reads a copy, so that the files stay as they are.
+fn read(database: &Path, sql: &str) -> Vec<(String, String)> {
     let folder = tempfile::tempdir().unwrap();
     let copy = folder.path().join("bargee.db");
     for end in ["", "-wal"] {
@@ -68,8 +78,8 @@ pub fn read(database: &Path) -> Vec<(String, String)> {
         let _ = fs::copy(name(database), name(&copy));
     }
     let connection = Connection::open(&copy).unwrap();
-    let mut rows = connection.prepare("SELECT type, body FROM journal ORDER BY key").unwrap();
-    let rows = rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
+    let mut statement = connection.prepare(sql).unwrap();
+    let rows = statement.query_map([], |row| Ok((row.get(0)?, row.get(1)?))).unwrap();
     rows.map(Result::unwrap).collect()
 }
 
