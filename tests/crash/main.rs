@@ -7,6 +7,7 @@ mod blind;
 mod database;
 mod durable;
 mod handlers;
+mod judging;
 mod kit;
 mod late;
 mod matrix;
