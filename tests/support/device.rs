@@ -420,6 +420,13 @@ pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head.lines().filter_map(|line| line.split_once(": ")).find_map(|(name, value)| {
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+    });
+    if length.is_some_and(|length| body.len() < length) {
+        // Who answered has died in the middle of it.
+        return None;
+    }
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
