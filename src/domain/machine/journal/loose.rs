@@ -196,7 +196,7 @@ impl Machine {
         }
     }
 
-    fn settle_loose(&mut self, seq: Seq) {
+    pub(super) fn settle_loose(&mut self, seq: Seq) {
         let mut writes = Vec::new();
         self.journal.push_settlement(seq, &mut writes);
         let commit = self.persist(Purpose::Settled, false, writes);

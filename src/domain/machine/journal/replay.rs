@@ -132,7 +132,7 @@ impl Machine {
                     w.settled.push(instance.clone());
                 } else {
                     w.cut.push(instance.clone());
-                    w.send_off(instance, None);
+                    w.send_off(instance);
                 }
             }
             Intent::Replace { old, new, .. }
@@ -140,13 +140,13 @@ impl Machine {
             {
                 // The old one is in place, whatever came of the new one: that one goes.
                 w.settled.push(old.clone());
-                w.send_off(new, None);
+                w.send_off(new);
             }
             Intent::Remove { .. } | Intent::Replace { .. } if w.owns(instance) => {
                 w.settled.push(instance.clone());
             }
             Intent::Remove { .. } | Intent::Replace { .. } => {
-                w.send_off(instance, container_of(intent));
+                w.send_off(instance);
             }
             Intent::Unreadable { .. } => {}
         }
@@ -240,14 +240,16 @@ impl Workload {
         self.record.current.as_ref().is_some_and(own) || self.record.next.as_ref().is_some_and(own)
     }
 
-    /// Puts `instance` among those that go, unless it is there or is the workload's own.
-    fn send_off(&mut self, instance: &InstanceName, container: Option<&ContainerId>) {
+    /// Puts `instance` among those that go, unless it is there or is the workload's own. It is
+    /// looked up by its name, not by an id that nothing else vouches for: so its labels have to say
+    /// whose it is.
+    fn send_off(&mut self, instance: &InstanceName) {
         if self.owns(instance) || self.record.discards.iter().any(|i| i.name == *instance) {
             return;
         }
         let instance = Instance {
             name: instance.clone(),
-            container: container.cloned(),
+            container: None,
             generation: 0,
             spec_hash: SpecHash::new(""),
             run: None,

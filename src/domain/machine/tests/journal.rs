@@ -11,7 +11,7 @@ fn image(tag: u32) -> Arc<Declared> {
 }
 
 /// Puts an entry of an earlier process into the store.
-fn leave(world: &mut World, intent: Intent) -> Seq {
+pub(super) fn leave(world: &mut World, intent: Intent) -> Seq {
     let kept = &mut world.store.kept;
     kept.last_seq += 1;
     let (seq, token) = (Seq(kept.last_seq), "an earlier one".to_owned());
@@ -20,12 +20,12 @@ fn leave(world: &mut World, intent: Intent) -> Seq {
     seq
 }
 
-fn name(text: &str) -> InstanceName {
+pub(super) fn name(text: &str) -> InstanceName {
     InstanceName::new(text)
 }
 
 /// Another container of the workload `web`, under this name.
-fn beside(world: &mut World, id: &str, phase: Phase) -> InstanceName {
+pub(super) fn beside(world: &mut World, id: &str, phase: Phase) -> InstanceName {
     let mut made = world.engine.find(world.container("web").as_str()).unwrap().clone();
     let instance = name(&format!("bargee-web-{id}"));
     (made.id, made.phase, made.tags.instance) = (ContainerId::new(id), phase, instance.clone());
@@ -33,7 +33,7 @@ fn beside(world: &mut World, id: &str, phase: Phase) -> InstanceName {
     instance
 }
 
-fn assert_settled(world: &World) {
+pub(super) fn assert_settled(world: &World) {
     assert!(world.store.kept.entries.is_empty(), "{:?}", world.store.kept.entries);
     assert!(world.entries.is_empty(), "{:?}", world.entries);
     assert_eq!((world.status.recovering, world.status.journal), (None, (0, 0)));

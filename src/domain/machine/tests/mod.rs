@@ -29,6 +29,8 @@ mod restart;
 
 mod states;
 
+mod ugly;
+
 mod update;
 
 mod walk;

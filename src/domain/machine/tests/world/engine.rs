@@ -245,7 +245,8 @@ impl Engine {
         if id.is_some_and(|id| self.unremovable.contains(&id)) {
             return Err(Fault::new(FaultKind::Trouble, "remove", name, "device busy"));
         }
-        self.containers.retain(|key, made| key != name && made.id.as_str() != name);
+        let key = self.key_of(name);
+        key.and_then(|key| self.containers.remove(&key));
         Ok(Outcome::Removed)
     }
 
@@ -305,13 +306,22 @@ impl Engine {
 
     // --- what is there -------------------------------------------------------------------------
 
+    /// The name of a container that goes by this name or id.
+    fn key_of(&self, name: &str) -> Option<String> {
+        if self.containers.contains_key(name) {
+            return Some(name.to_owned());
+        }
+        let by_id = self.containers.iter().find(|(_, made)| made.id.as_str() == name);
+        by_id.map(|(key, _)| key.clone())
+    }
+
     pub fn find(&self, name: &str) -> Option<&Made> {
-        self.containers.iter().find(|(k, m)| *k == name || m.id.as_str() == name).map(|(_, m)| m)
+        self.containers.get(&self.key_of(name)?)
     }
 
     pub fn find_mut(&mut self, name: &str) -> &mut Made {
-        let mut all = self.containers.iter_mut();
-        all.find(|(k, m)| *k == name || m.id.as_str() == name).map(|(_, m)| m).unwrap()
+        let key = self.key_of(name).unwrap();
+        self.containers.get_mut(&key).unwrap()
     }
 
     pub fn running(&self) -> usize {

@@ -58,20 +58,21 @@ impl Store {
         if self.fails || (self.rows_fail && !commit.declares) {
             return Err("disk full".to_owned());
         }
-        let mut after = self.kept.clone();
+        let mut undo = Undo { last_seq: self.kept.last_seq, ..Undo::default() };
         for write in &commit.writes {
-            let gone = |seq: &Seq| !after.entries.contains_key(seq);
+            let gone = |seq: &Seq| !self.kept.entries.contains_key(seq);
             if self.may_break && matches!(write, Write::Settle(seq) if gone(seq)) {
                 // An operator dropped it: that is as good.
                 continue;
             }
-            if let Err(problem) = apply(&mut after, write, &self.token) {
+            undo.note(&self.kept, write);
+            if let Err(problem) = apply(&mut self.kept, write, &self.token) {
+                undo.undo(&mut self.kept);
                 let text = format!("{problem}: {write:?} in {commit:?}, token {}", self.token);
                 assert!(self.may_break, "the store's contract is broken: {text}");
                 return Err(problem.to_owned());
             }
         }
-        self.kept = after;
         Ok(())
     }
 
@@ -88,6 +89,50 @@ impl Store {
     pub fn intends_removal(&self, name: &str) -> bool {
         let mut intents = self.kept.entries.values().map(|entry| &entry.intent);
         intents.any(|intent| named(intent).into_iter().flatten().any(|i| i.as_str() == name))
+    }
+}
+
+/// What a transaction changes, as it was before.
+#[derive(Default)]
+struct Undo {
+    rows: Vec<(Uid, Option<Record>)>,
+    entries: Vec<(Seq, Option<Entry>)>,
+    last_seq: u64,
+}
+
+impl Undo {
+    fn note(&mut self, kept: &Kept, write: &Write) {
+        match write {
+            Write::Insert(record) | Write::Update(record) => self.note_row(kept, &record.uid),
+            Write::Delete(uid) => self.note_row(kept, uid),
+            Write::Intend(entry) | Write::Claim(entry) => self.note_entry(kept, entry.seq),
+            Write::Settle(seq) | Write::DropEntry(seq) => self.note_entry(kept, *seq),
+            Write::MarkWhole => {}
+        }
+    }
+
+    fn note_row(&mut self, kept: &Kept, uid: &Uid) {
+        self.rows.push((uid.clone(), kept.rows.get(uid).cloned()));
+    }
+
+    fn note_entry(&mut self, kept: &Kept, seq: Seq) {
+        self.entries.push((seq, kept.entries.get(&seq).cloned()));
+    }
+
+    fn undo(self, kept: &mut Kept) {
+        for (uid, row) in self.rows.into_iter().rev() {
+            match row {
+                Some(row) => drop(kept.rows.insert(uid, row)),
+                None => drop(kept.rows.remove(&uid)),
+            }
+        }
+        for (seq, entry) in self.entries.into_iter().rev() {
+            match entry {
+                Some(entry) => drop(kept.entries.insert(seq, entry)),
+                None => drop(kept.entries.remove(&seq)),
+            }
+        }
+        kept.last_seq = self.last_seq;
     }
 }
 
