@@ -4,11 +4,13 @@
 mod adopting;
 mod arm;
 mod commanding;
+mod crashing;
 mod damage;
 mod engine_down;
 mod making;
 mod many;
 mod pulling;
+mod rest;
 mod restarting;
 mod stopping;
 #[path = "../support/mod.rs"]
