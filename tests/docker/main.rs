@@ -13,6 +13,7 @@ mod pulling;
 mod rest;
 mod restarting;
 mod stopping;
+mod storm;
 #[path = "../support/mod.rs"]
 mod support;
 mod updating;
