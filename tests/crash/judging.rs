@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use bargee::api::wire::{Entry, Workload};
+use bargee::api::wire::{Entry, FailedUpdate, Workload};
 
 use crate::support::at_rest::{Held, Outcome, Scene, Wanted};
 
@@ -95,4 +95,35 @@ fn a_scene_is_held_against_what_was_answered() {
     let left = scene.problems(&[]).join("; ");
     assert!(left.contains("nobody declared shop/web"), "{left}");
     assert!(left.contains("left on the engine: bargee-web-c"), "{left}");
+}
+
+#[test]
+fn a_workload_that_went_back_or_was_never_made_is_told_from_others() {
+    let is = |outcome: Outcome, change: Change| {
+        let mut scene = scene();
+        change(&mut scene);
+        scene.problems(&[(KEY, outcome).into()]).is_empty()
+    };
+    let failed = |scene: &mut Scene| {
+        scene.containers = vec![held("c", 1)];
+        let failed = FailedUpdate { generation: 2, cause: "x".to_owned() };
+        scene.workloads[0].failed_update = Some(failed);
+    };
+    let returned = |running| Outcome::Returned { running, declared: 2 };
+    assert!(is(returned(1), failed));
+    assert!(!is(Outcome::Running(2), failed));
+    assert!(!is(returned(2), failed));
+    // The older one runs, and nobody says why.
+    assert!(!is(returned(1), |scene| scene.containers = vec![held("c", 1)]));
+
+    let bare = |scene: &mut Scene| {
+        scene.containers.clear();
+        scene.networks = vec!["bargee-s-shop".to_owned()];
+        let web = &mut scene.workloads[0];
+        (web.state, web.substate) = ("Pending".to_owned(), "Starting".to_owned());
+        web.container_id.clear();
+    };
+    assert!(is(Outcome::Waiting(2), bare));
+    assert!(!is(Outcome::Waiting(1), bare));
+    assert!(!is(Outcome::Waiting(2), |_| {}));
 }

@@ -62,6 +62,15 @@ pub struct Wanted {
 pub enum Outcome {
     /// It runs, in this generation.
     Running(u64),
+    /// It runs, in the older of these generations, because the newer one could not be made.
+    Returned {
+        /// The one that runs.
+        running: u64,
+        /// The one that is declared.
+        declared: u64,
+    },
+    /// It is to run, in this generation, cannot be made, and nothing older is there.
+    Waiting(u64),
     /// It is stopped, in this generation, and its container does not run if there is one.
     Stopped(u64),
     /// There is no such workload.
@@ -164,6 +173,8 @@ impl Scene {
                 return left.or(held);
             }
             Outcome::Running(generation) => ("running", "Running(Ok)", generation),
+            Outcome::Returned { declared, .. } => ("running", "Running(Ok)", declared),
+            Outcome::Waiting(generation) => ("running", "Pending(Starting)", generation),
             Outcome::Stopped(generation) => ("stopped", "Stopped(Ok)", generation),
         };
         let Some(workload) = workload else { return Some("there is none".to_owned()) };
@@ -175,21 +186,36 @@ impl Scene {
             return Some(format!("it has {} containers: {}", held.len(), held_words()));
         }
         match (outcome, held.first()) {
-            (Outcome::Running(_), None) => Some("it has no container".to_owned()),
-            (Outcome::Running(_), Some(held)) => self.runs_otherwise(workload, held),
+            (Outcome::Running(_) | Outcome::Returned { .. }, None) => {
+                Some("it has no container".to_owned())
+            }
+            (Outcome::Running(generation), Some(held)) => {
+                self.runs_otherwise(workload, held, generation)
+            }
+            (Outcome::Returned { running, declared }, Some(held)) => {
+                let failed = workload.failed_update.as_ref().map(|failed| failed.generation);
+                let told = (failed != Some(declared)).then(|| format!("it tells of {failed:?}"));
+                told.or_else(|| self.runs_otherwise(workload, held, running))
+            }
+            (Outcome::Waiting(_), Some(held)) => Some(format!("it has {held}")),
             (_, Some(held)) if !held.is_down() => Some(format!("{held} is not down")),
             _ => None,
         }
     }
 
-    /// Why `held` is not the container of the generation that is declared; `None`: it is.
-    fn runs_otherwise(&self, workload: &Workload, held: &Held) -> Option<String> {
-        let generation = workload.generation.to_string();
+    /// Why `held` is not the workload's own container, of that generation; `None`: it is.
+    fn runs_otherwise(&self, workload: &Workload, held: &Held, generation: u64) -> Option<String> {
+        let wanted = generation.to_string();
+        let mut observed = workload.observed_generation.to_string();
+        if generation < workload.generation {
+            // It may have come to run only after the newer one was declared.
+            observed.clone_from(&wanted);
+        }
         let same = [
             ("container", &*workload.container_id, &*held.id),
             ("uid", &*workload.uid, held.label("bargee.uid")),
-            ("generation", &*generation, held.label("bargee.generation")),
-            ("observed generation", &*generation, &*workload.observed_generation.to_string()),
+            ("generation", &*wanted, held.label("bargee.generation")),
+            ("observed generation", &*wanted, &*observed),
             ("name", held.label("bargee.instance"), &*held.name),
             ("store", &*self.store, held.label("bargee.store")),
         ]
@@ -214,10 +240,17 @@ impl Scene {
         let of_any = |held: &&Held| wanted.iter().any(|one| self.held_for(&one.key).contains(held));
         let containers = self.containers.iter().filter(|held| !of_any(held));
         let containers = containers.map(|held| format!("left on the engine: {held}"));
-        let used = |name: &&String| self.containers.iter().any(|held| held.network == **name);
-        let networks = self.networks.iter().filter(|name| !used(name));
+        let networks = self.networks.iter().filter(|name| !self.is_used(name));
         let networks = networks.map(|name| format!("left on the engine: network {name}"));
         workloads.chain(containers).chain(networks).collect()
+    }
+
+    /// A container is on the network, or a workload that has none yet will be.
+    fn is_used(&self, network: &str) -> bool {
+        let suffix = |one: &Workload| format!("-{}", one.application);
+        let bare = self.workloads.iter().filter(|one| one.container_id.is_empty());
+        self.containers.iter().any(|held| held.network == *network)
+            || bare.map(suffix).any(|suffix| network.ends_with(&suffix))
     }
 
     /// What must not change at all while nothing is asked for.
