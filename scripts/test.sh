@@ -67,7 +67,7 @@ set_up() {
     need_lint_tools
     # Engines for the integration tests; the tests themselves start them by scripts/engines.sh.
     need_commands dockerd=docker.io containerd=containerd runc=runc iptables=iptables \
-        ip=iproute2 docker=docker.io curl=curl shellcheck=shellcheck
+        ip=iproute2 docker=docker.io curl=curl shellcheck=shellcheck strace=strace
     scripts/engines.sh busybox >/dev/null
     [ -n "$FAST" ] || need_commands qemu-aarch64-static=qemu-user-static
 }

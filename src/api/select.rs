@@ -4,23 +4,35 @@ use std::sync::Arc;
 
 use super::reply::{ApiError, Code};
 use super::wire;
+use crate::domain::record::Desired;
 use crate::domain::view::View;
 
 /// Fewest hex digits of a uid that stand for it.
 const PREFIX_DIGITS: usize = 4;
 
 /// The workload that `name` means: its uid, `application/name` or `application.name`, its name
-/// where that is unique, or a piece of its uid from the beginning. An exact name wins.
+/// where that is unique, or a piece of its uid from the beginning. An exact name wins. One that is
+/// being removed gives way to the one that was declared in its place.
 ///
 /// # Errors
 /// None is meant, or more than one; the details then list them.
 pub fn select<'a>(views: &'a [Arc<View>], name: &str) -> Result<&'a Arc<View>, ApiError> {
-    let meant = exact(views, name).unwrap_or_else(|| by_prefix(views, name));
+    let mut meant = exact(views, name).unwrap_or_else(|| by_prefix(views, name));
+    let declared: Vec<_> = meant.iter().copied().filter(|view| !is_leaving(view)).collect();
+    meant.retain(|view| !(is_leaving(view) && declared.iter().any(|other| same_key(view, other))));
     match meant.as_slice() {
         [one] => Ok(*one),
         [] => Err(ApiError::not_found(format!("no workload is called '{name}'"))),
         many => Err(ambiguous(name, many)),
     }
+}
+
+fn is_leaving(view: &View) -> bool {
+    view.desired == Desired::Deleted
+}
+
+fn same_key(a: &View, b: &View) -> bool {
+    a.declared.key == b.declared.key
 }
 
 /// Those that are called exactly `name`; `None`: no one is.

@@ -15,6 +15,7 @@ use crate::limits::{
 };
 
 use super::checksum::Checksum;
+use super::doubt::Doubts;
 use super::error::EntryProblem;
 use super::journal::Journal;
 use super::rows::{self, Encoded};
@@ -219,12 +220,24 @@ pub struct Writer<'c> {
     journal: &'c Journal,
     insert: Option<Statement<'c>>,
     update: Option<Statement<'c>>,
+    doubts: Option<&'c Doubts>,
 }
 
 impl<'c> Writer<'c> {
     /// Writes through `connection`, whose transaction the caller holds.
     pub fn new(connection: &'c Connection, journal: &'c Journal) -> Self {
-        Self { connection, journal, insert: None, update: None }
+        Self { connection, journal, insert: None, update: None, doubts: None }
+    }
+
+    /// The same, and takes back first what is in doubt.
+    pub fn settling(
+        connection: &'c Connection,
+        journal: &'c Journal,
+        doubts: &'c Doubts,
+    ) -> Result<Self, WriteError> {
+        let mut writer = Self { doubts: Some(doubts), ..Self::new(connection, journal) };
+        doubts.undo(&mut writer)?;
+        Ok(writer)
     }
 
     /// Carries out one change.
@@ -258,9 +271,11 @@ impl<'c> Writer<'c> {
     fn update(&mut self, record: &Record) -> Result<(), WriteError> {
         let row = encode(record)?;
         let sql = "UPDATE workloads SET generation = ?2, body = ?3, sum = ?4
-                   WHERE uid = ?1 AND generation <= ?2";
+                   WHERE uid = ?1 AND (generation <= ?2 OR ?5)";
+        let in_doubt = self.doubts.is_some_and(|doubts| doubts.is_about(&record.uid));
         let statement = prepared(&mut self.update, self.connection, sql)?;
-        statement.execute(params![record.uid.as_str(), row.generation, row.body, row.sum])?;
+        let uid = record.uid.as_str();
+        statement.execute(params![uid, row.generation, row.body, row.sum, in_doubt])?;
         Ok(())
     }
 

@@ -18,6 +18,8 @@ mod checksum;
 
 mod database;
 
+mod doubt;
+
 pub mod error;
 
 mod files;
@@ -41,6 +43,7 @@ mod reserve;
 mod rows;
 
 use database::{Meta, WriteError, Writer, put_meta};
+use doubt::Doubts;
 use error::StoreError;
 use files::Files;
 use journal::Journal;
@@ -84,6 +87,8 @@ pub struct Opened {
     pub entries: Vec<Entry>,
     /// The first number that no entry ever had.
     pub next_seq: Seq,
+    /// What the entries of this process carry, as in the settings.
+    pub token: String,
     /// What somebody should know, a sentence each.
     pub notices: Vec<String>,
 }
@@ -106,6 +111,7 @@ pub struct Store {
     /// The highest number that an entry ever had.
     last_seq: u64,
     reserve: Reserve,
+    doubts: Doubts,
     mirror: Mirror,
     /// The file of declarations is older than the mirror.
     is_mirror_due: bool,
@@ -204,8 +210,9 @@ impl Store {
             None => database::connect(&self.files.database)
                 .map_err(|source| StoreError::sqlite("open", &self.files.database, source))?,
         };
-        match write_group(&mut connection, &self.journal, group, marks) {
+        match write_group(&mut connection, (&self.journal, &self.doubts), group, marks) {
             Ok(()) => {
+                self.doubts.settle(group);
                 self.connection = Some(connection);
                 Ok(())
             }
@@ -228,9 +235,13 @@ impl Store {
         let is_there = self.look_for(connection, &Expected::of(group, marks), &error);
         let file = &self.files.database;
         match is_there {
-            Ok(true) => Ok(()),
+            Ok(true) => {
+                self.doubts.settle(group);
+                Ok(())
+            }
             Ok(false) => Err(StoreError::sqlite("write", file, error)),
             Err(reading) => {
+                self.doubts.note(group);
                 let cause = format!("{error}; reading it back: {reading}");
                 Err(StoreError::Unknown { file: file.clone(), cause })
             }
@@ -326,15 +337,15 @@ impl<E: Into<WriteError>> From<E> for Failure {
     }
 }
 
-/// Writes all commits of `group`, and the marks that changed.
+/// Takes back what is in doubt; writes all commits of `group`, and the marks that changed.
 fn write_group(
     connection: &mut Connection,
-    journal: &Journal,
+    (journal, doubts): (&Journal, &Doubts),
     group: &[Commit],
     marks: Marks,
 ) -> Result<(), Failure> {
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
-    let mut writer = Writer::new(&transaction, journal);
+    let mut writer = Writer::settling(&transaction, journal, doubts)?;
     for write in group.iter().flat_map(|commit| &commit.writes) {
         writer.write(write)?;
     }

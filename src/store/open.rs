@@ -7,6 +7,7 @@ use crate::domain::intent::{Entry, Seq};
 use crate::domain::record::Record;
 
 use super::database::{self, Damaged, Meta, WriteError, Writer, put_meta};
+use super::doubt::Doubts;
 use super::error::{StoreError, is_damage};
 use super::files::{Beside, Files, FoundId};
 use super::identity::RandomId;
@@ -217,6 +218,7 @@ impl Opening<'_> {
             journal,
             last_seq,
             reserve,
+            doubts: Doubts::default(),
             mirror,
             is_mirror_due: is_due,
             is_mirror_failing: false,
@@ -227,7 +229,8 @@ impl Opening<'_> {
         }
         let (store_id, next_seq) = (id.store_id(), Seq(last_seq.saturating_add(1)));
         let notices = store.take_notices();
-        Ok(Opened { store, records, store_id, whole, entries, next_seq, notices })
+        let token = store.journal.token().to_owned();
+        Ok(Opened { store, records, store_id, whole, entries, next_seq, token, notices })
     }
 
     /// Makes the reserve if it is missing. The store works without.

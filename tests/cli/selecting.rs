@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bargee::api::select::select;
+use bargee::domain::record::Desired;
 use bargee::domain::view::View;
 
 use crate::fake::{DB, JOB, WEB, view};
@@ -49,6 +50,29 @@ fn names_that_mean_none_or_many() {
         assert_eq!(meant(name), Err(404), "{name}");
     }
     assert_eq!(meant("web"), Err(409));
+}
+
+#[test]
+fn one_that_is_being_removed_gives_way_to_the_one_in_its_place() {
+    let views = |leaving: &[&str]| {
+        let mut views =
+            [view("shop", "web", WEB), view("shop", "web", DB), view("lab", "web", JOB)];
+        for view in views.iter_mut().filter(|view| leaving.contains(&view.uid.as_str())) {
+            view.desired = Desired::Deleted;
+        }
+        views.map(Arc::new)
+    };
+    let meant = |leaving: &[&str], name: &str| {
+        select(&views(leaving), name)
+            .map(|view| view.uid.as_str().to_owned())
+            .map_err(|error| error.code.status())
+    };
+    assert_eq!(meant(&[WEB], "shop/web").as_deref(), Ok(DB));
+    assert_eq!(meant(&[WEB], WEB).as_deref(), Ok(WEB));
+    // As long as nothing is in its place, it is what is meant.
+    assert_eq!(meant(&[JOB], "lab/web").as_deref(), Ok(JOB));
+    assert_eq!(meant(&[WEB, DB], "shop/web"), Err(409));
+    assert_eq!(meant(&[JOB], "web"), Err(409));
 }
 
 #[test]

@@ -27,7 +27,7 @@ fn deploy_all(agent: &Agent) {
 
 /// Ends the engine and its containerd as the kernel does when memory runs out. What supervises the
 /// containers lives on.
-fn kill9(engine: &DockerEngine) {
+pub fn kill9(engine: &DockerEngine) {
     for file in ["docker.pid", "exec/containerd/containerd.pid"] {
         let pid = fs::read_to_string(engine.directory().join(file)).unwrap();
         kill(Pid::from_raw(pid.trim().parse().unwrap()), Signal::SIGKILL).unwrap();

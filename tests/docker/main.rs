@@ -4,13 +4,19 @@
 mod adopting;
 mod arm;
 mod commanding;
+mod crashing;
 mod damage;
 mod engine_down;
 mod making;
 mod many;
+mod orphans;
 mod pulling;
+mod rest;
 mod restarting;
+mod slow;
 mod stopping;
+mod stores;
+mod storm;
 #[path = "../support/mod.rs"]
 mod support;
 mod updating;

@@ -5,8 +5,9 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::time::Duration;
 
-use crate::kit::{Device, pause, service, side_by_side, until};
+use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Leave, Route, ScriptedEngine};
+use crate::support::{pause, side_by_side, until};
 
 /// A trouble.
 struct Trouble {

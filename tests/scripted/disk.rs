@@ -6,8 +6,9 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use crate::kit::{Device, pause, service, services, until};
+use crate::support::device::{Device, service, services};
 use crate::support::scripted_engine::Route;
+use crate::support::{pause, until};
 
 /// A small file system in memory. It is gone when this is dropped.
 struct Disk(PathBuf);

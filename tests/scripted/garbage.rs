@@ -4,7 +4,7 @@ use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-use crate::kit::{Device, service};
+use crate::support::device::{Device, service};
 
 /// A client that gets nothing gives up after this time.
 const PATIENCE: Duration = Duration::from_secs(5);

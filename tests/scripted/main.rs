@@ -5,7 +5,6 @@
 mod away;
 mod disk;
 mod garbage;
-mod kit;
 mod manifests;
 mod many;
 mod odd;

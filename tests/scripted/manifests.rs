@@ -6,7 +6,7 @@ use std::io::Write;
 
 use serde_json::Value;
 
-use crate::kit::{Device, service};
+use crate::support::device::{Device, service};
 
 /// Resident memory may grow by this much while it reads what it refuses, in KiB: a few times the
 /// largest body, in a build without optimisation.

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::kit::{Device, pause, services, until};
+use crate::support::device::{Device, services};
 use crate::support::scripted_engine::Route;
+use crate::support::{pause, until};
 
 const MANY: usize = 1_000;
 

@@ -2,8 +2,9 @@
 
 use std::time::Duration;
 
-use crate::kit::{Device, pause, service, until, workload};
+use crate::support::device::{Device, service, workload};
 use crate::support::scripted_engine::{Bend, PULLED_IMAGE, Route};
+use crate::support::{pause, until};
 
 #[test]
 fn one_inspect_that_hangs_delays_only_its_own_workload() {

@@ -6,7 +6,8 @@ use std::os::unix::fs::FileExt;
 use std::path::Path;
 use std::time::Duration;
 
-use crate::kit::{Device, Fingerprint, pause, service, services, side_by_side, until};
+use crate::support::device::{Device, Fingerprint, service, services};
+use crate::support::{pause, side_by_side, until};
 
 /// Positions of bytes that are flipped, spread over the file.
 const FLIPS: u64 = 20;

@@ -3,8 +3,9 @@
 
 use std::time::Duration;
 
-use crate::kit::{Device, pause, service, until};
+use crate::support::device::{Device, service};
 use crate::support::scripted_engine::{Bend, Route};
+use crate::support::{pause, until};
 
 /// Polling every 5 s shows a change within that time; the rest is for a slow machine.
 const POLLED: Duration = Duration::from_secs(20);

@@ -30,6 +30,7 @@ use super::{DEADLINE, until};
 #[derive(Debug)]
 pub struct Agent {
     folder: TempDir,
+    data: PathBuf,
     node: String,
     docker: DockerApi,
     url: String,
@@ -68,6 +69,7 @@ impl Agent {
             url: url.to_owned(),
             http: unix_http::agent(&socket, DEADLINE),
             process: None,
+            data: folder.path().join("data"),
             folder,
         }
     }
@@ -157,7 +159,12 @@ impl Agent {
 
     /// Where it keeps its state.
     pub fn data_dir(&self) -> PathBuf {
-        self.folder.path().join("data")
+        self.data.clone()
+    }
+
+    /// Has it look for its state in another folder, before it starts.
+    pub fn set_data_dir(&mut self, folder: PathBuf) {
+        self.data = folder;
     }
 
     /// What it logged so far.

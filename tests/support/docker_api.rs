@@ -101,13 +101,15 @@ impl DockerApi {
         })
     }
 
-    /// Names of the networks of a node.
+    /// Names of the networks of a node, sorted.
     pub fn networks(&self, node: &str) -> Vec<String> {
         let Some((200, list)) = self.get(&format!("/networks?filters={}", labelled(node))) else {
             return Vec::new();
         };
         let names = list.as_array().unwrap().iter();
-        names.map(|one| one["Name"].as_str().unwrap().to_owned()).collect()
+        let mut names: Vec<_> = names.map(|one| one["Name"].as_str().unwrap().to_owned()).collect();
+        names.sort();
+        names
     }
 
     /// Names of all volumes.

@@ -1,21 +1,25 @@
 //! What the integration tests share.
 #![allow(dead_code, reason = "each test binary uses a part of it")]
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
-#![allow(clippy::print_stderr, reason = "a failing test says what it saw")]
+#![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
 use std::fmt::Display;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::Duration;
 
 use bargee::os::clock;
 
 pub mod agent;
+pub mod at_rest;
+pub mod device;
 pub mod docker_api;
 pub mod engine;
 pub mod manifest;
 pub mod proxy;
 pub mod registry;
 pub mod scripted_engine;
+pub mod strace;
 
 /// Nothing that a test waits for takes this long, not even under an emulator on a busy machine;
 /// what does is not coming.
@@ -33,4 +37,30 @@ pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
         // What is looked at is another process: there is nothing to wait on.
         thread::park_timeout(Duration::from_millis(20));
     }
+}
+
+/// Lets time pass, where nothing must happen.
+pub fn pause(time: Duration) {
+    let begin = clock::boot_ms();
+    let passed = || Duration::from_millis(clock::boot_ms() - begin);
+    while passed() < time {
+        thread::park_timeout(time.saturating_sub(passed()));
+    }
+}
+
+/// Runs cases that mostly wait at the same time, and fails with the names of those that failed.
+pub fn side_by_side<T: Sync>(cases: &[(&str, T)], run: impl Fn(&T) + Sync) {
+    let failed: Vec<&str> = thread::scope(|scope| {
+        let run = &run;
+        let running: Vec<_> = cases
+            .iter()
+            .map(|(name, case)| {
+                let failed = move || catch_unwind(AssertUnwindSafe(|| run(case))).is_err();
+                (name, scope.spawn(failed))
+            })
+            .collect();
+        let ended = running.into_iter().map(|(name, thread)| (*name, thread.join().unwrap()));
+        ended.filter(|(_, failed)| *failed).map(|(name, _)| name).collect()
+    });
+    assert!(failed.is_empty(), "failed: {failed:?}");
 }

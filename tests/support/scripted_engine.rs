@@ -29,12 +29,16 @@ mod http;
 
 mod serve;
 
+mod trap;
+
 mod world;
 
 pub use bend::{Bend, Route};
+pub use trap::Side;
 pub use world::Container;
 
 use bend::Rule;
+use trap::{Passage, Trap};
 use world::World;
 
 /// The image that is on the device from the beginning.
@@ -83,6 +87,9 @@ struct Script {
     cut_events_after: Option<Duration>,
     counts: BTreeMap<Route, usize>,
     heard: Vec<(Route, String)>,
+    trap: Trap,
+    /// The request at which the trap sprang.
+    last_request: Option<(Route, String)>,
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
@@ -165,6 +172,17 @@ impl ScriptedEngine {
         self.add_rule(rule);
     }
 
+    /// Bends the answers of these kinds, and no others any more.
+    pub fn bend_only(&self, bends: &[(Route, Bend)]) {
+        let rules = bends.iter().map(|(route, bend)| Rule {
+            route: Some(*route),
+            object: String::new(),
+            bend: bend.clone(),
+            left: None,
+        });
+        self.shared.rescript(|script| script.rules = rules.collect());
+    }
+
     fn add_rule(&self, rule: Rule) {
         self.shared.rescript(|script| script.rules.push(rule));
     }
@@ -187,6 +205,28 @@ impl ScriptedEngine {
     /// Events of this action show on no stream any more.
     pub fn lose_events(&self, action: &str) {
         lock(&self.shared.world).lost_actions.insert(action.to_owned());
+    }
+
+    // --- the trap ------------------------------------------------------------------------------
+
+    /// The engine will stand still at the request after `others` more: nothing goes in or out of
+    /// it until [`ScriptedEngine::release`], by when the agent should be dead.
+    pub fn stand_still_at(&self, others: usize, side: Side) {
+        self.shared.rescript(|script| script.trap = Trap::Set(others, side));
+    }
+
+    /// The request at which it stands still.
+    pub fn stands_still(&self) -> Option<(Route, String)> {
+        lock(&self.shared.script).last_request.clone()
+    }
+
+    /// Ends the connections that are held, whose requests are lost, and goes on.
+    pub fn release(&self) {
+        self.end_connections();
+        self.shared.rescript(|script| {
+            script.trap = Trap::None;
+            script.last_request = None;
+        });
     }
 
     // --- what happens by itself ----------------------------------------------------------------
@@ -219,6 +259,11 @@ impl ScriptedEngine {
             world.start(&id).unwrap();
             id
         })
+    }
+
+    /// Somebody makes a container with these labels.
+    pub fn add_labelled(&self, name: &str, labels: BTreeMap<String, String>) -> String {
+        self.change(|world| world.add(name, IMAGE, labels, Vec::new(), "default"))
     }
 
     fn change<T>(&self, change: impl FnOnce(&mut World) -> T) -> T {
@@ -326,6 +371,27 @@ impl Shared {
             lock(&self.world).add(&name, IMAGE, BTreeMap::new(), Vec::new(), "default");
         }
         Some(bend)
+    }
+
+    /// A request came: what becomes of it.
+    fn pass(&self, route: Route, object: &str) -> Passage {
+        let mut script = lock(&self.script);
+        let passage = script.trap.pass();
+        if passage != Passage::Free && script.last_request.is_none() {
+            script.last_request = Some((route, object.to_owned()));
+        }
+        passage
+    }
+
+    /// The engine stands still.
+    fn is_held(&self) -> bool {
+        lock(&self.script).trap == Trap::Sprung
+    }
+
+    /// Waits until the engine goes on.
+    fn wait_for_release(&self) {
+        let mut script = lock(&self.script);
+        self.rescripted.wait_while(&mut script, |script| script.trap == Trap::Sprung);
     }
 
     /// Waits until the bends or the door change.

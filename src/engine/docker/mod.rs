@@ -154,8 +154,19 @@ impl Docker {
         let reply = self.transport.call(&ask)?;
         match reply.status {
             404 => self.start_without(&ask, &reply),
+            // Whatever goes wrong here, the refusal is what is told.
+            400 if self.unite_network(id).is_ok_and(|united| united) => {
+                started(&ask, &self.transport.call(&ask)?)
+            }
             _ => started(&ask, &reply),
         }
+    }
+
+    /// Sees to it that the network of a container is the only one of its name; whether it was not.
+    fn unite_network(&self, id: &ContainerId) -> Result<bool, Fault> {
+        let Some(container) = self.look(id.as_str())? else { return Ok(false) };
+        let mode = container.host_config.network_mode.as_str();
+        if is_engines_own(mode) { Ok(false) } else { networks::leave_one(&self.transport, mode) }
     }
 
     /// Finds out what is missing when a start was answered with 404. A network that was removed
@@ -165,7 +176,7 @@ impl Docker {
             return Err(missing.fault(FaultKind::NoContainer, ask));
         };
         let mode = container.host_config.network_mode.as_str();
-        if matches!(mode, "" | "default" | "bridge" | "host" | "none") {
+        if is_engines_own(mode) {
             return Err(missing.fault(FaultKind::Trouble, ask));
         }
         self.networks.rejoin(&self.transport, &container)?;
@@ -263,6 +274,11 @@ impl Docker {
         self.keep_events(EventSlot::Shut);
         self.transport.shutdown();
     }
+}
+
+/// A network mode that names no network that somebody made.
+fn is_engines_own(mode: &str) -> bool {
+    matches!(mode, "" | "default" | "bridge" | "host" | "none")
 }
 
 /// What the answer to a start means.

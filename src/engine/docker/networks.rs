@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::transport::{Ask, Transport};
 use super::{create, url, wire};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::observed::label;
 
 /// Body of `POST /networks/create`.
 #[derive(Serialize)]
@@ -69,7 +70,10 @@ impl Networks {
         let mut known = self.0.lock();
         known.remove(name);
         let ask = Ask::delete("remove network", name, format!("/networks/{}", url::escape(name)));
-        let reply = transport.call(&ask)?;
+        let mut reply = transport.call(&ask)?;
+        if reply.status == 400 && leave_one(transport, name)? {
+            reply = transport.call(&ask)?;
+        }
         match reply.status {
             200 | 204 | 403 | 404 | 409 => Ok(()),
             _ => Err(reply.fault(FaultKind::Trouble, &ask)),
@@ -106,4 +110,35 @@ impl Networks {
             _ => Err(reply.fault(FaultKind::Trouble, &ask)),
         }
     }
+}
+
+/// Leaves one of our networks of this name, if there are more. Engines make a second one for two
+/// requests that come at the same time, as from an agent that was killed and from the next, and
+/// then neither start a container on it nor remove it: its name is ambiguous. One that is in use
+/// they refuse to remove, so that no container loses its own. Whether there is one less.
+///
+/// # Errors
+/// `Trouble` and those of the connection.
+pub(super) fn leave_one(transport: &Transport, name: &str) -> Result<bool, Fault> {
+    let filter = url::escape(&format!(r#"{{"name":["{name}"],"label":["{}"]}}"#, label::STORE));
+    let ask = Ask::get("list networks", name, format!("/networks?filters={filter}"));
+    let reply = transport.call(&ask)?;
+    if reply.status != 200 {
+        return Err(reply.fault(FaultKind::Trouble, &ask));
+    }
+    let mut found: Vec<wire::Network> = reply.json(&ask)?;
+    // The engine's filter also finds names that this one is a part of.
+    found.retain(|network| network.name == name);
+    let mut left = found.len();
+    for network in &found {
+        if left <= 1 {
+            break;
+        }
+        let target = format!("/networks/{}", url::escape(&network.id));
+        let ask = Ask::delete("remove network", &network.id, target);
+        if matches!(transport.call(&ask)?.status, 200 | 204 | 404) {
+            left -= 1;
+        }
+    }
+    Ok(left < found.len())
 }

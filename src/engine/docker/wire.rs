@@ -115,6 +115,16 @@ pub(super) struct HostPort {
     pub host_port: String,
 }
 
+/// A network in a list.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "PascalCase")]
+pub(super) struct Network {
+    #[serde(default)]
+    pub id: String,
+    #[serde(default)]
+    pub name: String,
+}
+
 /// A container's place on a network.
 #[derive(Deserialize, Debug, Default)]
 #[serde(rename_all = "PascalCase")]

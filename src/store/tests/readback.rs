@@ -138,13 +138,40 @@ fn lose(home: &Home, opened: &mut Opened, group: &[Commit], commits: bool) {
 
 #[test]
 fn what_cannot_be_read_is_unknown_and_the_store_goes_on_when_the_disk_is_back() {
-    for commits in [true, false] {
-        let (home, mut opened) = prepared();
-        lose(&home, &mut opened, &[commit(true, everything())], commits);
-        must(&mut opened.store, false, vec![update(&bare(4))]);
-        drop(opened);
-        if commits { check_there(&home) } else { check_not_there(&home) }
-    }
+    let (home, mut opened) = prepared();
+    lose(&home, &mut opened, &[commit(true, everything())], false);
+    must(&mut opened.store, false, vec![update(&bare(4))]);
+    drop(opened);
+    check_not_there(&home);
+}
+
+/// It was answered as failed, and nobody knows of it.
+#[test]
+fn what_an_unknown_commit_made_is_taken_back_by_the_next_one() {
+    let (home, mut opened) = prepared();
+    let newer = Record { generation: 2, ..bare(3) };
+    let both = vec![insert(&bare(5)), update(&newer), intend(4), Write::Settle(Seq(1))];
+    lose(&home, &mut opened, &[commit(true, both)], true);
+    let seen = Record { restart_count: 7, ..bare(3) };
+    must(&mut opened.store, false, vec![update(&seen), intend(5), Write::Settle(Seq(1))]);
+    // From then on a newer generation counts again.
+    must(&mut opened.store, false, vec![update(&newer)]);
+    must(&mut opened.store, false, vec![update(&seen)]);
+    drop(opened);
+    let opened = home.open();
+    assert_eq!(opened.records, [bare(1), bare(2), newer, bare(4)]);
+    assert_eq!(numbers(&opened.entries), [2, 3, 5]);
+}
+
+/// The agent died before it could be taken back: it holds, as what was not answered may.
+#[test]
+fn what_an_unknown_commit_made_holds_if_nothing_comes_after_it() {
+    let (home, mut opened) = prepared();
+    lose(&home, &mut opened, &[commit(true, vec![insert(&bare(5)), intend(4)])], true);
+    drop(opened);
+    let opened = home.open();
+    assert_eq!(opened.records.len(), 5);
+    assert_eq!(numbers(&opened.entries), [1, 2, 3, 4]);
 }
 
 #[test]

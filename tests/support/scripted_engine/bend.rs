@@ -44,6 +44,9 @@ pub enum Route {
 pub enum Bend {
     /// Not carried out; no answer before the bends change, and then the connection ends.
     Hang,
+    /// Carried out only once the bends change, whoever still waits for it; the connection ends
+    /// without an answer.
+    Postponed,
     /// Carried out; the answer breaks off in the middle.
     Half,
     /// Not carried out; what comes is no HTTP.

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 
 use super::bend::{Bend, Route};
 use super::http::{self, Reply, Request};
+use super::trap::Passage;
 use super::world::{self, Refusal};
 use super::{Shared, lock};
 
@@ -41,7 +42,19 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
     let mut reader = BufReader::new(stream.try_clone()?);
     while let Some(request) = http::read(&mut reader) {
         let (route, object) = route(&request);
+        let passage = shared.pass(route, &object);
+        if passage == Passage::Held {
+            shared.wait_for_release();
+            return Ok(());
+        }
         let bend = shared.bend_for(route, &object);
+        if passage == Passage::Last {
+            if bend.is_none() {
+                answer(route, &object, &request, shared);
+            }
+            shared.wait_for_release();
+            return Ok(());
+        }
         match bend {
             None if route == Route::Events => return events(&mut stream, &request, shared),
             None => stream.write_all(&answer(route, &object, &request, shared).bytes())?,
@@ -67,6 +80,11 @@ fn bent(
     match bend {
         Bend::Hang => {
             shared.wait_for_other_bends();
+            return Ok(true);
+        }
+        Bend::Postponed => {
+            shared.wait_for_other_bends();
+            answer();
             return Ok(true);
         }
         Bend::Half => {
@@ -213,6 +231,11 @@ fn events(stream: &mut UnixStream, request: &Request, shared: &Shared) -> io::Re
     http::begin_chunks(stream)?;
     let until = lock(&shared.script).cut_events_after.map(|time| shared.now() + time);
     loop {
+        if shared.is_held() {
+            drop(world);
+            shared.wait_for_release();
+            return Ok(());
+        }
         for (labels, line) in &world.events[next..] {
             if world::passes(labels, filters) {
                 http::chunk(stream, &format!("{line}\n"))?;

@@ -33,7 +33,8 @@ pub struct Container {
     pub started: u64,
     /// Number of the exit among all that happened; 0: never.
     pub finished: u64,
-    network: String,
+    /// As it was asked for.
+    pub network: String,
 }
 
 impl Container {

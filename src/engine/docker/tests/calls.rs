@@ -1,5 +1,7 @@
 //! Which requests are made, and what each status means.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use super::*;
 use crate::domain::fault::FaultKind;
 use crate::domain::names::ContainerId;
@@ -46,7 +48,11 @@ fn kinds(
     call: impl Fn(&Docker) -> Result<(), crate::domain::fault::Fault>,
 ) -> Vec<Option<FaultKind>> {
     let next = std::sync::atomic::AtomicUsize::new(0);
-    let (_server, docker) = engine(PATIENT_TIMEOUTS, move |_, stream| {
+    let (_server, docker) = engine(PATIENT_TIMEOUTS, move |heard, stream| {
+        if heard.line.starts_with("GET") {
+            // A look at what may have been the cause.
+            return answer(stream, 500, r#"{"message":"words"}"#);
+        }
         let turn = next.fetch_add(1, std::sync::atomic::Ordering::SeqCst);
         let status = statuses[turn];
         let body = if matches!(status, 204 | 304) { "" } else { r#"{"message":"words"}"# };
@@ -220,6 +226,46 @@ fn a_network_that_was_pruned_is_made_again_at_the_start() {
     );
     let connect: serde_json::Value = serde_json::from_str(&bodies.lock()[1]).unwrap();
     assert_eq!(connect["EndpointConfig"]["Aliases"], serde_json::json!(["web"]));
+}
+
+/// An engine with two networks of one name, of which the first is in use, and a third one.
+fn with_twin_networks() -> (Scripted, Docker) {
+    let ambiguous = AtomicBool::new(true);
+    engine(PATIENT_TIMEOUTS, move |heard, stream| {
+        let list = r#"[{"Name":"bargee-s1-shop-2","Id":"n0"},{"Name":"bargee-s1-shop","Id":"n1"},
+            {"Name":"bargee-s1-shop","Id":"n2"}]"#;
+        let (method, path) = heard.line.split_once(' ').unwrap();
+        match (method, path.trim_start_matches("/v1.41/")) {
+            ("GET", "containers/c1/json") => answer(stream, 200, &inspected("bargee-s1-shop")),
+            ("GET", _) => answer(stream, 200, list),
+            ("DELETE", "networks/n1") => answer(stream, 403, r#"{"message":"in use"}"#),
+            ("DELETE", "networks/n2") => {
+                ambiguous.store(false, Ordering::SeqCst);
+                answer(stream, 204, "")
+            }
+            _ if ambiguous.load(Ordering::SeqCst) => {
+                answer(stream, 400, r#"{"message":"network is ambiguous"}"#)
+            }
+            _ => answer(stream, 204, ""),
+        }
+    })
+}
+
+#[test]
+fn of_two_networks_of_one_name_the_one_that_is_not_used_goes() {
+    let list = "GET /v1.41/networks?filters=%7B%22name%22%3A%5B%22bargee-s1-shop%22%5D%2C\
+                %22label%22%3A%5B%22bargee.store%22%5D%7D";
+    let unite = [list, "DELETE /v1.41/networks/n1", "DELETE /v1.41/networks/n2"];
+    let (server, docker) = with_twin_networks();
+    docker.start(&ContainerId::new("c1")).unwrap();
+    let start = "POST /v1.41/containers/c1/start";
+    let around = [start, "GET /v1.41/containers/c1/json"];
+    assert_eq!(asked(&server), [&around[..], &unite, &[start]].concat());
+
+    let (server, docker) = with_twin_networks();
+    docker.remove_network("bargee-s1-shop").unwrap();
+    let remove = "DELETE /v1.41/networks/bargee-s1-shop";
+    assert_eq!(asked(&server), [&[remove], &unite[..], &[remove]].concat());
 }
 
 #[test]

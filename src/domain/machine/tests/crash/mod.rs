@@ -195,6 +195,27 @@ fn forget_if(world: &mut World, is_meant: impl Fn(&Intent) -> bool) {
     world.store.kept.entries.retain(|_, entry| !is_meant(&entry.intent));
 }
 
+/// As if nobody knew what to do for such an entry.
+fn switch_off(world: &mut World, is_meant: impl Fn(&Intent) -> bool) {
+    let kept = world.store.kept.entries.values_mut();
+    for entry in kept.filter(|entry| is_meant(&entry.intent)) {
+        let kind = entry.intent.kind().to_owned();
+        entry.intent = Intent::Unreadable { kind, text: "nobody handles it".to_owned() };
+    }
+}
+
+#[test]
+fn with_a_handler_switched_off_entries_are_left() {
+    let check = |scenario: &'static str, switch_off: fn(&mut World)| {
+        let wrong = wrong_without(&[scenario], switch_off);
+        let left = wrong.iter().any(|fault| fault.starts_with("entries are left"));
+        assert!(left, "{scenario}: {wrong:#?}");
+    };
+    check("create", |world| switch_off(world, |i| matches!(i, Intent::Create { .. })));
+    check("remove", |world| switch_off(world, |i| matches!(i, Intent::Remove { .. })));
+    check("update", |world| switch_off(world, |i| matches!(i, Intent::Replace { .. })));
+}
+
 fn are_left_behind(wrong: &[String]) -> bool {
     wrong.iter().any(|fault| fault.contains("is left behind"))
 }

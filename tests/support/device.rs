@@ -5,22 +5,19 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::thread;
-use std::time::Duration;
 
-use bargee::api::wire::{List, Status, Workload};
-use bargee::os::clock;
+use bargee::api::wire::{Entry, List, Status, Workload};
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::{Pid, chown, geteuid};
 use serde_json::Value;
 use tempfile::TempDir;
 
-use crate::support::DEADLINE;
-use crate::support::scripted_engine::{Container, IMAGE, ScriptedEngine};
-pub use crate::support::until;
+use super::at_rest::{Held, Scene};
+use super::scripted_engine::{Container, IMAGE, ScriptedEngine};
+use super::{DEADLINE, until};
 
 /// A user without rights.
 pub const NOBODY: u32 = 65_534;
@@ -195,6 +192,23 @@ impl Device {
         agent.wait().unwrap();
     }
 
+    /// Process id of the agent.
+    pub fn pid(&self) -> u32 {
+        self.agent.as_ref().unwrap().id()
+    }
+
+    /// The agent is dead, but for its name.
+    pub fn is_dead(&self) -> bool {
+        let stat = fs::read_to_string(format!("/proc/{}/stat", self.pid())).unwrap();
+        // After the name, which is in brackets.
+        stat.rsplit_once(") ").unwrap().1.starts_with('Z')
+    }
+
+    /// Sends SIGKILL to the agent. [`Device::kill9`] has to follow.
+    pub fn send_sigkill(&self) {
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), Signal::SIGKILL).unwrap();
+    }
+
     /// Ends the agent as an init system does.
     pub fn sigterm(&mut self) {
         let mut agent = self.agent.take().unwrap();
@@ -205,8 +219,7 @@ impl Device {
 
     /// Resident memory of the agent in KiB: `VmHWM` is the most it ever was, `VmRSS` what it is.
     pub fn memory_kib(&self, line: &str) -> u64 {
-        let pid = self.agent.as_ref().unwrap().id();
-        let text = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
+        let text = fs::read_to_string(format!("/proc/{}/status", self.pid())).unwrap();
         let found = text.lines().find(|text| text.starts_with(line)).unwrap();
         found.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
@@ -262,6 +275,11 @@ impl Device {
         assert_eq!(status, 200, "{body}");
     }
 
+    /// One request of any method; `None`: nobody answered.
+    pub fn ask(&self, method: &str, path: &str, body: &str) -> Option<(u16, String)> {
+        request(&self.socket(), method, path, body.as_bytes())
+    }
+
     fn read<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
         match self.get(path) {
             Some((200, text)) => serde_json::from_str(&text).unwrap(),
@@ -275,6 +293,10 @@ impl Device {
 
     pub fn workload(&self, name: &str) -> Workload {
         self.read(&format!("/v1/ms/{name}"))
+    }
+
+    pub fn journal(&self) -> Vec<Entry> {
+        self.read::<List<Entry>>("/v1/journal").items
     }
 
     pub fn status(&self) -> Status {
@@ -302,6 +324,11 @@ impl Device {
         until("the agent to be ready", || self.not_ready().is_none().then_some(()));
     }
 
+    /// Waits until a workload is as it should be.
+    pub fn until(&self, name: &str, is: impl Fn(&Workload) -> bool) -> Workload {
+        until(format_args!("{name} to change"), || Some(self.workload(name)).filter(&is))
+    }
+
     /// Waits until a workload is in a state, as `Running(Ok)`.
     pub fn until_state(&self, name: &str, state: &str) -> Workload {
         let what = format!("{name} to be {state}");
@@ -327,6 +354,21 @@ impl Device {
             let now = self.container(name);
             (now.pid != 0 && now.started > before.started).then_some(now)
         })
+    }
+
+    /// Engine, records, journal and log as they are now; `None`: the agent does not answer.
+    pub fn scene(&self) -> Option<Scene> {
+        let scene = Scene::read(|path| self.get(path))?;
+        let held = self.engine.containers().into_iter().map(|made| Held {
+            started: made.started.to_string(),
+            id: made.id,
+            name: made.name,
+            labels: made.labels,
+            status: made.status,
+            network: made.network,
+        });
+        let networks = self.engine.networks();
+        Some(Scene { containers: held.collect(), networks, log: self.log(), ..scene })
     }
 
     /// Name, id and start of every container.
@@ -378,6 +420,13 @@ pub fn request(socket: &Path, method: &str, path: &str, body: &[u8]) -> Option<(
     let _ = stream.read_to_end(&mut answer);
     let answer = String::from_utf8_lossy(&answer).into_owned();
     let (head, body) = answer.split_once("\r\n\r\n")?;
+    let length = head.lines().filter_map(|line| line.split_once(": ")).find_map(|(name, value)| {
+        name.eq_ignore_ascii_case("content-length").then(|| value.parse::<usize>().unwrap())
+    });
+    if length.is_some_and(|length| body.len() < length) {
+        // Who answered has died in the middle of it.
+        return None;
+    }
     Some((head.split(' ').nth(1)?.parse().ok()?, body.to_owned()))
 }
 
@@ -398,30 +447,4 @@ pub fn workload(name: &str, command: &str, more: &str) -> String {
         "---\napiVersion: bargee/v1\nkind: Workload\nmetadata: {{name: {name}}}\n\
          spec: {{image: {IMAGE}, pull: never, command: [{command}]{more}}}\n"
     )
-}
-
-/// Lets time pass, where nothing must happen.
-pub fn pause(time: Duration) {
-    let begin = clock::boot_ms();
-    let passed = || Duration::from_millis(clock::boot_ms() - begin);
-    while passed() < time {
-        thread::park_timeout(time.saturating_sub(passed()));
-    }
-}
-
-/// Runs cases that mostly wait at the same time, and fails with the names of those that failed.
-pub fn side_by_side<T: Sync>(cases: &[(&str, T)], run: impl Fn(&T) + Sync) {
-    let failed: Vec<&str> = thread::scope(|scope| {
-        let run = &run;
-        let running: Vec<_> = cases
-            .iter()
-            .map(|(name, case)| {
-                let failed = move || catch_unwind(AssertUnwindSafe(|| run(case))).is_err();
-                (name, scope.spawn(failed))
-            })
-            .collect();
-        let ended = running.into_iter().map(|(name, thread)| (*name, thread.join().unwrap()));
-        ended.filter(|(_, failed)| *failed).map(|(name, _)| name).collect()
-    });
-    assert!(failed.is_empty(), "failed: {failed:?}");
 }
