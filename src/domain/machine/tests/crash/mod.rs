@@ -126,7 +126,9 @@ fn a_call_of_unknown_outcome_loses_doubles_and_leaves_nothing() {
     let mut ways = Vec::new();
     for kind in [FaultKind::Timeout, FaultKind::Away, FaultKind::Garbled] {
         ways.extend([Way::NotDone(kind), Way::Done(kind)]);
-        ways.extend(DUES.map(|due| Way::DoneLater(kind, due)));
+        // The next listing may be later than the second look for what comes late.
+        let soon = DUES.into_iter().filter(|due| *due != Due::List);
+        ways.extend(soon.map(|due| Way::DoneLater(kind, due)));
     }
     for scenario in SCENARIOS.iter().chain(PAIRS) {
         at_every_call(&Trial::of(scenario), &ways, |trial| drop(trial.check()));
