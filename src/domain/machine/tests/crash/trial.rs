@@ -90,8 +90,18 @@ impl Trial {
 
     /// What its agents die at.
     pub fn deaths(&self) -> Vec<String> {
-        let Begun { mut world, fuses, .. } = self.begin();
-        self.live_and_die(&mut world, fuses)
+        let Begun { mut world, mut fuses, .. } = self.begin();
+        let mut deaths = Vec::new();
+        while let Some(death) = world.died.take() {
+            deaths.push(death);
+            let Some(fuse) = fuses.next() else { break };
+            (self.between)(&mut world);
+            world.fuse = Some(fuse);
+            world.mishap = None;
+            world.crash();
+            world.pass(self.rest_ms);
+        }
+        deaths
     }
 
     /// How much leaves the first agent.
@@ -107,6 +117,9 @@ impl Trial {
     pub fn run(&self) -> Verdict {
         let Begun { mut world, may_be, happened, fuses, .. } = self.begin();
         let deaths = self.live_and_die(&mut world, fuses);
+        if deaths.is_empty() {
+            world.pass(self.rest_ms);
+        }
         let faults = self.faults_of(&mut world, &may_be);
         Verdict { deaths, happened, faults, calls: world.engine.calls.clone() }
     }
@@ -168,7 +181,7 @@ impl Trial {
         all
     }
 
-    /// One agent after the other, until all fuses are used up.
+    /// One agent after the other, until one outlives its fuse; then all comes to rest.
     fn live_and_die(&self, world: &mut World, fuses: impl Iterator<Item = Fuse>) -> Vec<String> {
         let mut deaths = Vec::new();
         let mut fuses = fuses.map(Some).chain([None]);
@@ -180,8 +193,6 @@ impl Trial {
             world.crash();
             world.pass(self.rest_ms);
         }
-        world.fuse = None;
-        world.pass(self.rest_ms);
         deaths
     }
 
