@@ -147,11 +147,15 @@ impl Machine {
     }
 
     fn task_for(&mut self, verb: &Verb, uid: &Uid) -> crate::domain::view::TaskId {
-        let (key, failures, restarts) = match self.workloads.get(uid) {
-            Some(w) => (w.record.declared.key.to_string(), w.failures, w.record.restarts_asked),
+        let (key, failures, count) = match self.workloads.get(uid) {
+            Some(w) => {
+                let Record { declared, restarts_asked, rebuilds_asked, .. } = &w.record;
+                let count = if *verb == Verb::Rebuild { rebuilds_asked } else { restarts_asked };
+                (declared.key.to_string(), w.failures, *count)
+            }
             None => (String::new(), 0, 0),
         };
-        self.open_task(verb, (uid, key, failures, restarts))
+        self.open_task(verb, (uid, key, failures, count))
     }
 
     // --- the commit ----------------------------------------------------------------------------
@@ -279,8 +283,15 @@ fn change_record(record: &mut Record, change: &PendingChange) {
                 want_running(record);
                 record.restarts_asked += 1;
             }
+            Verb::Rebuild => {
+                want_running(record);
+                record.rebuilds_asked += 1;
+                record.restart_count = 0;
+                record.failed_update = None;
+            }
             Verb::Stop => {
                 record.desired = Desired::Stopped;
+                record.rebuilds_done = record.rebuilds_asked;
                 fresh_tries(record);
             }
             Verb::Remove => record.desired = Desired::Deleted,
@@ -304,4 +315,5 @@ fn fresh_tries(record: &mut Record) {
     record.streak = 0;
     record.refusals = 0;
     record.failure_count = 0;
+    record.forget_restarts();
 }
