@@ -144,6 +144,8 @@ pub struct Workload {
     pub pulled_for: u64,
     /// The last rebuild that came to nothing since the agent started.
     pub rebuild_failed: u64,
+    /// It did not run when its rebuild was asked for: nor does it while the image is pulled.
+    pub rests_until_rebuilt: bool,
     /// The log was told that it is stuck.
     pub told_stuck: bool,
     /// It waits for the pull of its image.
@@ -208,6 +210,7 @@ impl Workload {
             pulled: 0,
             pulled_for: 0,
             rebuild_failed: 0,
+            rests_until_rebuilt: false,
             pulling: false,
             hold: None,
             start_expected: None,

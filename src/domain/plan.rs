@@ -183,6 +183,9 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
         if !w.pulling {
             return plan_update(w, s.context.now.tick);
         }
+        if w.rebuild_is_due() && w.rests_until_rebuilt && !w.may_live(Slot::Current) {
+            return Decision::Nothing;
+        }
         // What there is goes on until the new image is here, which may take hours.
     }
     if w.record.current.is_none() {

@@ -9,7 +9,7 @@ use super::commits::Purpose;
 use crate::domain::declared::Declared;
 use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Refusal, Write};
 use crate::domain::event::{Apply, AskId, Request, Verb};
-use crate::domain::lifecycle::Workload;
+use crate::domain::lifecycle::{Slot, Workload};
 use crate::domain::names::Uid;
 use crate::domain::record::{Desired, OwedStart, Record};
 use crate::domain::spec_hash::spec_hash;
@@ -234,6 +234,9 @@ impl Machine {
     fn change_workload(&mut self, uid: &Uid, change: &PendingChange) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         change_record(&mut w.record, change);
+        if matches!(change, PendingChange::Verb(_, Verb::Rebuild)) {
+            w.rests_until_rebuilt = !w.may_live(Slot::Current);
+        }
         w.wanted_hash = spec_hash(&w.record.declared);
         w.match_generation();
         w.hold = None;
@@ -284,7 +287,10 @@ fn change_record(record: &mut Record, change: &PendingChange) {
                 record.restarts_asked += 1;
             }
             Verb::Rebuild => {
-                want_running(record);
+                // What ended stays ended if the rebuild fails: it is no start.
+                record.desired = Desired::Running;
+                record.owed_start = OwedStart::Uncounted;
+                fresh_tries(record);
                 record.rebuilds_asked += 1;
                 record.restart_count = 0;
                 record.failed_update = None;

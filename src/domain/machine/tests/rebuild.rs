@@ -125,8 +125,51 @@ fn what_is_refused_is_tried_afresh() {
     world.pass(600_000);
     let (task, calls) = rebuild(&mut world);
     assert_eq!(task, TaskState::Done);
-    assert_eq!(calls, ["pull image:1", "create image:1", "start", "remove"]);
+    assert_eq!(calls, ["pull image:1", "remove", "create image:1", "start"]);
     expect_over(world);
+}
+
+/// A job must not run twice for one rebuild, and what was stopped not from the image of before.
+#[test]
+fn what_does_not_run_is_not_started_while_its_image_is_pulled() {
+    for stopped in [true, false] {
+        let mut world = World::new();
+        world.apply(&[&policy("web", RestartPolicy::OnFailure)]);
+        match stopped {
+            true => {
+                world.verb("web", Verb::Stop);
+            }
+            false => world.exit("web", 0),
+        }
+        world.unanswered.push("pull");
+        let (task, calls) = rebuild(&mut world);
+        assert_eq!((task, calls), (TaskState::Running, strings(&["pull image:1"])));
+        world.pass(3_600_000);
+        assert_eq!(world.count("start"), 0);
+        let view = world.view("web");
+        assert_eq!((view.state, view.info.as_str()), (State::PendingStarting, "pulling image:1"));
+        // If it comes to nothing, what was done is done.
+        world.unanswered.clear();
+        world.withheld.clear();
+        let fault = Fault::new(FaultKind::Trouble, "pull", "image:1", "no route");
+        world.feed(Event::PullDone("image:1".into(), Err(fault)));
+        let state = if stopped { State::RunningOk } else { State::SucceededOk };
+        assert_eq!(world.state("web"), state);
+    }
+}
+
+/// The pull may take hours.
+#[test]
+fn what_runs_is_kept_running_while_its_image_is_pulled() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    world.unanswered.push("pull");
+    rebuild(&mut world);
+    world.exit("web", 1);
+    world.pass(10_000);
+    let view = world.view("web");
+    assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
+    assert_eq!(view.info, "rebuild: pulling image:1");
 }
 
 #[test]

@@ -176,7 +176,8 @@ impl Model {
                         Verb::Stop => Desired::Stopped,
                         _ => Desired::Running,
                     };
-                    if matches!(verb, Verb::Restart | Verb::Rebuild) {
+                    let rebuilt = *verb == Verb::Rebuild && w.declared.starts_with('a');
+                    if rebuilt || *verb == Verb::Restart {
                         w.started_after_ms = now;
                     }
                 }
