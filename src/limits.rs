@@ -17,6 +17,11 @@ pub const STABLE_MS: u64 = 30_000;
 pub const RESTART_DELAY_MS: u64 = 10_000;
 /// Longest delay of the restart backoff when the manifest names none.
 pub const RESTART_MAX_DELAY_MS: u64 = 300_000;
+/// Restarts within `STUCK_MS` from which on a workload counts as STUCK_IN_RESTART.
+pub const STUCK_RESTARTS: usize = 10;
+/// The time that the diary of restarts looks back, and continuous RUNNING that ends
+/// STUCK_IN_RESTART.
+pub const STUCK_MS: u64 = 600_000;
 /// Tries of something the engine refuses as wrong before it is left alone.
 pub const REFUSALS: u32 = 5;
 /// How often a missing mount source is looked for again.
@@ -225,6 +230,9 @@ pub const STATS_KEPT_OPEN: usize = 256;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
+// A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
+const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);
+const _: () = assert!(STABLE_MS < STUCK_MS);
 const _: () =
     assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
 const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);

@@ -221,9 +221,8 @@ fn change(name: &str, verb: &str, query: &mut Query) -> Result<Action, ApiError>
         "stop" => Verb::Stop,
         "restart" => Verb::Restart,
         "kill" => Verb::Kill(signal(query.text("signal").as_deref())?),
-        "rebuild" | "exec" => {
-            return Err(ApiError::invalid(format!("{verb}: not supported yet")));
-        }
+        "rebuild" => Verb::Rebuild,
+        "exec" => return Err(ApiError::invalid("exec: not supported yet")),
         _ => return Err(ApiError::not_found(format!("a workload has no '{verb}'"))),
     };
     Ok(Action::Change(name.to_owned(), verb))
@@ -300,6 +299,7 @@ mod tests {
             ("POST", "/v1/ms/web/start", change("web", Verb::Start)),
             ("POST", "/v1/ms/web/stop", change("web", Verb::Stop)),
             ("POST", "/v1/ms/web/restart", change("web", Verb::Restart)),
+            ("POST", "/v1/ms/web/rebuild", change("web", Verb::Rebuild)),
             ("POST", "/v1/ms/web/kill", kill("SIGKILL")),
             ("POST", "/v1/ms/web/kill?signal=hup", kill("SIGHUP")),
             ("POST", "/v1/ms/web/kill?signal=SIGUSR1", kill("SIGUSR1")),
@@ -341,7 +341,7 @@ mod tests {
             ("GET", "/v1/ms/web/stop", 405, "allowed: POST"),
             ("POST", "/v1/ms/web/logs", 405, "allowed: GET"),
             ("HEAD", "/health/live", 405, "allowed: GET"),
-            ("POST", "/v1/ms/web/rebuild", 400, "not supported yet"),
+            ("POST", "/v1/ms/web/exec", 400, "not supported yet"),
             ("POST", "/v1/ms/web/kill?signal=SIGNAL", 400, "must be a name like SIGHUP"),
             ("POST", "/v1/ms/web/kill?signal=0", 400, "must be a name like SIGHUP"),
             ("POST", "/v1/ms/web/stop?signal=9", 400, "unknown query parameter 'signal'"),

@@ -118,6 +118,7 @@ pub enum Verb {
     Start,
     Stop,
     Restart,
+    Rebuild,
     /// With the signal, if one was named.
     Kill(Option<String>),
     Remove,
@@ -133,19 +134,8 @@ pub struct Misuse {
 }
 
 /// Verbs that are not built yet.
-const LATER: [&str; 11] = [
-    "exec",
-    "rebuild",
-    "set",
-    "graph",
-    "run",
-    "node",
-    "volume",
-    "confirm",
-    "quiesce",
-    "resume",
-    "completion",
-];
+const LATER: [&str; 10] =
+    ["exec", "set", "graph", "run", "node", "volume", "confirm", "quiesce", "resume", "completion"];
 
 /// Understands `words`, without the program's name.
 ///
@@ -397,6 +387,7 @@ fn change(name: &str, words: &mut Words) -> Result<Command, Stop> {
         "start" => Verb::Start,
         "stop" => Verb::Stop,
         "restart" => Verb::Restart,
+        "rebuild" => Verb::Rebuild,
         "kill" => Verb::Kill(None),
         "rm" => Verb::Remove,
         other => return misuse(format!("'{other}' is no command")),

@@ -13,6 +13,7 @@ pub enum Topic {
     Start,
     Stop,
     Restart,
+    Rebuild,
     Kill,
     Remove,
     Events,
@@ -25,7 +26,7 @@ pub enum Topic {
 }
 
 /// Commands in the order in which they are listed, each with its topic.
-const COMMANDS: [(&str, Topic); 17] = [
+const COMMANDS: [(&str, Topic); 18] = [
     ("deploy", Topic::Deploy),
     ("ps", Topic::Ps),
     ("inspect", Topic::Inspect),
@@ -33,6 +34,7 @@ const COMMANDS: [(&str, Topic); 17] = [
     ("start", Topic::Start),
     ("stop", Topic::Stop),
     ("restart", Topic::Restart),
+    ("rebuild", Topic::Rebuild),
     ("kill", Topic::Kill),
     ("rm", Topic::Remove),
     ("events", Topic::Events),
@@ -68,6 +70,7 @@ impl Topic {
             Self::Start => START,
             Self::Stop => STOP,
             Self::Restart => RESTART,
+            Self::Rebuild => REBUILD,
             Self::Kill => KILL,
             Self::Remove => RM,
             Self::Events => EVENTS,
@@ -92,6 +95,7 @@ Usage: bargee COMMAND [OPTIONS]
   start NAME        want it running
   stop NAME         want it stopped; it stays stopped over reboots
   restart NAME      stop and start it once
+  rebuild NAME      pull its image and make its container anew
   kill NAME         send a signal; what follows is up to its restart policy
   rm NAME           want it gone, with its container
   events            read changes of state
@@ -189,6 +193,15 @@ const RESTART: &str = "\
 Stop and start workloads once, and wait until they run again.
 
 Usage: bargee restart NAME... [--no-wait]
+";
+
+const REBUILD: &str = "\
+Pull the images of workloads, make their containers anew, and wait until these run.
+The old container runs until the new one is made, and again if that fails. What is
+stopped, was refused, is stuck in restarts or failed to be updated is tried afresh,
+and restarts are counted from 0. An image whose pull is 'never' is not pulled.
+
+Usage: bargee rebuild NAME... [--no-wait]
 ";
 
 const KILL: &str = "\

@@ -1,4 +1,4 @@
-//! `bargee start`, `stop`, `restart`, `kill` and `rm`: what changes one workload at a time.
+//! `bargee start`, `stop`, `restart`, `rebuild`, `kill` and `rm`: what changes one workload at a time.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -142,6 +142,7 @@ fn word(verb: &Verb) -> &'static str {
         Verb::Start => "start",
         Verb::Stop => "stop",
         Verb::Restart => "restart",
+        Verb::Rebuild => "rebuild",
         Verb::Kill(_) => "kill",
         Verb::Remove => "rm",
     }
@@ -168,6 +169,7 @@ fn past(verb: &str) -> &str {
         "start" => "started",
         "stop" => "stopped",
         "restart" => "restarted",
+        "rebuild" => "rebuilt",
         "kill" => "signalled",
         "rm" => "removed",
         other => other,

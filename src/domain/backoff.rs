@@ -29,7 +29,7 @@ mod tests {
         let restart = Restart {
             policy: RestartPolicy::Always,
             delay: Span(limits::RESTART_DELAY_MS),
-            max_delay: Span(limits::RESTART_MAX_DELAY_MS),
+            ..Restart::default()
         };
         let seconds: Vec<u64> = (0..8).map(|n| delay(restart, n).0 / 1_000).collect();
         assert_eq!(seconds, [10, 20, 40, 80, 160, 300, 300, 300]);

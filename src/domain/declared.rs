@@ -140,6 +140,17 @@ pub struct Restart {
     pub delay: Span,
     /// Longest delay of the backoff.
     pub max_delay: Span,
+    /// What follows many restarts in a short time.
+    pub stuck: WhenStuck,
+}
+
+/// What follows many restarts in a short time.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum WhenStuck {
+    /// A warning and a pace: every further try waits for the longest delay.
+    Retry,
+    /// It is left alone.
+    Hold,
 }
 
 /// Which exits are restarted.
@@ -188,6 +199,7 @@ impl Default for Restart {
             policy: RestartPolicy::Always,
             delay: Span(limits::RESTART_DELAY_MS),
             max_delay: Span(limits::RESTART_MAX_DELAY_MS),
+            stuck: WhenStuck::Retry,
         }
     }
 }

@@ -44,10 +44,11 @@ impl Workload {
         self.discard_deadline = (rounds > 0).then(|| now + backoff::removal_delay(rounds));
     }
 
-    /// The instance that runs in the place of `old` after an update.
+    /// The instance that runs in the place of `old` after an update or a rebuild.
     pub fn replaced_by(&self, old: &Instance) -> Option<&InstanceName> {
         let current = self.record.current.as_ref()?;
-        let is_newer = current.generation > old.generation && old.run.is_some();
+        let made_for = |instance: &Instance| (instance.generation, instance.rebuild);
+        let is_newer = made_for(current) > made_for(old) && old.run.is_some();
         (is_newer && current.run.is_some()).then_some(&current.name)
     }
 

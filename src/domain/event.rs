@@ -81,6 +81,8 @@ pub enum Verb {
     Stop,
     /// Stop and start it once.
     Restart,
+    /// Make its container anew from a fresh pull.
+    Rebuild,
     /// Send a signal.
     Kill(String),
     /// Want it gone.
@@ -94,6 +96,7 @@ impl Verb {
             Self::Start => "start",
             Self::Stop => "stop",
             Self::Restart => "restart",
+            Self::Rebuild => "rebuild",
             Self::Kill(_) => "kill",
             Self::Remove => "rm",
         }

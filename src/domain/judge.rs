@@ -97,22 +97,28 @@ impl Workload {
         self.dirty = true;
     }
 
-    /// A run of 30 s or more starts again at once; a shorter one waits.
+    /// A run of 30 s or more starts again at once, unless it is stuck; a shorter one waits.
     fn back_off_after_run(&mut self, context: Context) {
         let run = self.record.current.as_ref().and_then(|c| c.run.as_ref());
         let ran = run.filter(|run| run.since.boot == *context.boot);
         let ran = ran.map_or(Span(0), |run| context.now.tick.since(run.since.tick));
-        if ran >= Span(limits::STABLE_MS) {
+        let stable = ran >= Span(limits::STABLE_MS);
+        if stable {
             self.record.streak = 0;
             self.record.wait = None;
-        } else {
+        }
+        if !stable || self.record.stuck {
             self.back_off(context);
         }
     }
 
     /// No try before the next delay of the backoff is over.
     pub fn back_off(&mut self, context: Context) {
-        let delay = backoff::delay(self.record.declared.spec.restart, self.record.streak);
+        let restart = self.record.declared.spec.restart;
+        let delay = match self.record.stuck {
+            true => restart.max_delay,
+            false => backoff::delay(restart, self.record.streak),
+        };
         self.record.streak = self.record.streak.saturating_add(1);
         let tick = context.now.tick + delay;
         self.record.wait = Some(BootTick { boot: context.boot.clone(), tick });
@@ -136,6 +142,9 @@ impl Workload {
         if slot == Slot::Next && self.needs_update() {
             return self.fail_update(fault.to_string(), context);
         }
+        if slot == Slot::Next {
+            self.fail_rebuild();
+        }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
         if fault.kind == FaultKind::Refused {
             self.record.refusals = self.record.refusals.saturating_add(1);
@@ -146,15 +155,20 @@ impl Workload {
         self.back_off(context);
     }
 
-    /// The update failed: its container goes, the old one is started again where it was stopped.
+    /// The update or rebuild failed: its container goes, the old one is started again where it was
+    /// stopped.
     pub fn fail_update(&mut self, cause: String, context: Context) {
         self.note_error(cause.clone(), context);
+        self.fail_rebuild();
         self.discard_slot(Slot::Next);
-        self.record.failed_update = Some(FailedUpdate {
-            generation: self.record.generation,
-            cause,
-            at_ms: context.now.wall_ms,
-        });
+        // What runs may be all that is declared, only not anew.
+        if self.needs_update() && !self.rebuild_is_due() {
+            self.record.failed_update = Some(FailedUpdate {
+                generation: self.record.generation,
+                cause,
+                at_ms: context.now.wall_ms,
+            });
+        }
         self.record.wait = None;
         self.hold = None;
         self.pulling = false;

@@ -140,6 +140,14 @@ pub struct Workload {
     pub slow: bool,
     /// The generation for which the registry was asked already.
     pub pulled: u64,
+    /// The rebuild for which the registry was asked already.
+    pub pulled_for: u64,
+    /// The last rebuild that came to nothing since the agent started.
+    pub rebuild_failed: u64,
+    /// It did not run when its rebuild was asked for: nor does it while the image is pulled.
+    pub rests_until_rebuilt: bool,
+    /// The log was told that it is stuck.
+    pub told_stuck: bool,
     /// It waits for the pull of its image.
     pub pulling: bool,
     /// What else it waits for.
@@ -176,6 +184,7 @@ impl Workload {
     pub fn new(record: Record) -> Self {
         Self {
             wanted_hash: spec_hash(&record.declared),
+            told_stuck: record.stuck,
             record,
             dirty: false,
             finished: false,
@@ -199,6 +208,9 @@ impl Workload {
             unknowns: 0,
             slow: false,
             pulled: 0,
+            pulled_for: 0,
+            rebuild_failed: 0,
+            rests_until_rebuilt: false,
             pulling: false,
             hold: None,
             start_expected: None,
@@ -311,9 +323,13 @@ impl Workload {
         }
     }
 
-    /// The current container differs from what is declared, and may be replaced for it.
+    /// The current container differs from what is declared, and may be replaced for it; or it is to
+    /// be made anew.
     pub fn needs_update(&self) -> bool {
         let Some(current) = &self.record.current else { return false };
+        if self.rebuild_is_due() {
+            return true;
+        }
         if self.update_failed() {
             return false;
         }
@@ -335,6 +351,7 @@ impl Workload {
         let other = match slot {
             // While the new image is pulled, what there is is still wanted.
             Slot::Current => self.needs_update() && !self.pulling,
+            Slot::Next if self.next_precedes_rebuild() => true,
             Slot::Next | Slot::Discard => {
                 self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
             }
@@ -360,16 +377,22 @@ impl Workload {
         record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
     }
 
-    /// When the current run will have lasted long enough to forget its past, if there is any.
-    pub fn stable_at(&self, context: Context) -> Option<Tick> {
+    /// Since when the current container runs without a break, as far as is known.
+    pub fn runs_since(&self, context: Context) -> Option<Tick> {
         let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
         let run = self.record.current.as_ref()?.run.as_ref()?;
-        (running && self.has_past() && run.since.boot == *context.boot)
-            .then(|| run.since.tick + Span(limits::STABLE_MS))
+        (running && run.since.boot == *context.boot).then_some(run.since.tick)
+    }
+
+    /// When the current run will have lasted long enough to forget its past, if there is any.
+    pub fn stable_at(&self, context: Context) -> Option<Tick> {
+        let since = self.runs_since(context).filter(|_| self.has_past());
+        since.map(|since| since + Span(limits::STABLE_MS))
     }
 
     /// Forgets what a stable run has outlived.
     pub fn settle(&mut self, context: Context) {
+        self.end_stuck(context);
         if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
             return;
         }
@@ -487,7 +510,7 @@ impl Workload {
         }
         if is_new {
             if slot == Slot::Current && self.record.owed_start == OwedStart::Restart {
-                self.record.restart_count += 1;
+                self.count_restart(context);
             }
             self.record.owed_start = OwedStart::Uncounted;
             self.record.failure_count = 0;
@@ -504,6 +527,7 @@ impl Workload {
         let old_seen = std::mem::replace(&mut self.seen, seen);
         self.stale[Slot::Current as usize] = false;
         self.stale[Slot::Next as usize] = false;
+        self.note_rebuilt(next.rebuild);
         if let Some(old) = self.record.current.replace(next) {
             self.discard(old, old_seen);
         }

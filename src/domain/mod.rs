@@ -15,6 +15,8 @@ pub mod fault;
 
 pub mod observed;
 
+pub mod diary;
+
 pub mod record;
 
 pub mod intent;
@@ -28,6 +30,10 @@ pub mod backoff;
 pub mod lifecycle;
 
 mod discards;
+
+mod rebuild;
+
+pub mod stuck;
 
 pub mod judge;
 

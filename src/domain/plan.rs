@@ -2,10 +2,9 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
-use super::declared::Pull;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Record};
+use super::record::Desired;
 use super::restart;
 use super::time::Tick;
 
@@ -184,6 +183,9 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
         if !w.pulling {
             return plan_update(w, s.context.now.tick);
         }
+        if w.rebuild_is_due() && w.rests_until_rebuilt && !w.may_live(Slot::Current) {
+            return Decision::Nothing;
+        }
         // What there is goes on until the new image is here, which may take hours.
     }
     if w.record.current.is_none() {
@@ -205,7 +207,9 @@ fn holds(w: &Workload, s: &Surroundings) -> Option<Hold> {
 /// The container being made is not the one that is declared now.
 fn superseded(w: &Workload) -> bool {
     let Some(next) = &w.record.next else { return false };
-    next.spec_hash != w.wanted_hash || (w.record.current.is_some() && !w.needs_update())
+    next.spec_hash != w.wanted_hash
+        || w.next_precedes_rebuild()
+        || (w.record.current.is_some() && !w.needs_update())
 }
 
 /// Pull, create, stop the old one, start the new one; the old one goes when the new one runs.
@@ -215,7 +219,7 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
             Some(decision) => decision,
             None => Decision::Start(Slot::Next),
         },
-        Seen::Absent | Seen::Unknown if pulls_first(w) => Decision::Pull,
+        Seen::Absent | Seen::Unknown if w.pulls_first() => Decision::Pull,
         Seen::Absent | Seen::Unknown => Decision::Create,
     }
 }
@@ -224,15 +228,7 @@ fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
     if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
-    if pulls_first(w) { Decision::Pull } else { Decision::Create }
-}
-
-/// Once for each generation; one that ran already was pulled, maybe by an agent before this one.
-fn pulls_first(w: &Workload) -> bool {
-    let Record { declared, generation, observed_generation, .. } = &w.record;
-    declared.spec.pull == Pull::Always
-        && w.pulled != *generation
-        && observed_generation != generation
+    if w.pulls_first() { Decision::Pull } else { Decision::Create }
 }
 
 fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
@@ -260,7 +256,8 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
 fn again(w: &Workload, s: &Surroundings, decision: Decision) -> Decision {
     let policy = w.record.declared.spec.restart.policy;
     let finished = w.record.last_exit.as_ref().is_some_and(|e| !restart::runs_again(policy, e));
-    if finished || w.given_up() || w.waits_until(s.context).is_some() {
+    let left_alone = finished || w.given_up() || w.is_held_as_stuck(s.context);
+    if left_alone || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
     decision
@@ -281,6 +278,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.discard_deadline,
         w.removal_rests_until,
         w.stable_at(context),
+        w.unstuck_at(context),
         start_expected,
         gate,
     ]

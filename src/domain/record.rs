@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::declared::Declared;
+use super::diary::Diary;
 use super::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use super::time::Tick;
 
@@ -70,6 +71,10 @@ pub struct Record {
     pub restarts_asked: u64,
     /// `restart` verbs carried out.
     pub restarts_done: u64,
+    /// `rebuild` verbs accepted.
+    pub rebuilds_asked: u64,
+    /// `rebuild` verbs carried out, or given up.
+    pub rebuilds_done: u64,
 
     /// Restarts after an exit, as shown.
     pub restart_count: u64,
@@ -79,6 +84,10 @@ pub struct Record {
     pub streak: u32,
     /// Refusals as wrong in a row.
     pub refusals: u32,
+    /// The latest restarts after an exit.
+    pub diary: Diary,
+    /// They were too many in too short a time: STUCK_IN_RESTART.
+    pub stuck: bool,
     /// No try before this.
     pub wait: Option<BootTick>,
     /// Present failure, `""` if none.
@@ -111,10 +120,14 @@ impl Record {
             owed_start: OwedStart::Uncounted,
             restarts_asked: 0,
             restarts_done: 0,
+            rebuilds_asked: 0,
+            rebuilds_done: 0,
             restart_count: 0,
             failure_count: 0,
             streak: 0,
             refusals: 0,
+            diary: Diary::default(),
+            stuck: false,
             wait: None,
             error_message: String::new(),
             last_error: String::new(),
@@ -133,6 +146,8 @@ pub struct Instance {
     pub container: Option<ContainerId>,
     /// Generation it is made from.
     pub generation: u64,
+    /// The `rebuild` that it is made for or after, by `rebuilds_asked`.
+    pub rebuild: u64,
     /// Hash of what it is made from.
     pub spec_hash: SpecHash,
     /// What was last seen of it, so that a restarted agent need not inspect what still runs.

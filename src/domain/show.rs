@@ -4,9 +4,10 @@
 use super::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::{Desired, Exit};
-use super::restart;
 use super::time::Tick;
 use super::view::{PullProgress, RuntimeState, State, View};
+use super::{restart, stuck};
+use crate::limits;
 
 /// State, runtime state, the line beside them, and the moment the line speaks of.
 struct Shown {
@@ -149,8 +150,16 @@ fn running(w: &Workload) -> Shown {
         return shown(State::RunningOk, RuntimeState::Running, info);
     }
     if w.needs_update() {
-        let info = format!("update to generation {generation}: {}", doing(w));
+        let info = format!("{}: {}", purpose(w), doing(w));
         return shown(State::RunningOk, RuntimeState::Updating, info);
+    }
+    if w.record.stuck {
+        let info = format!(
+            "{}; that counts until it has run for {} minutes",
+            stuck::how_many(),
+            limits::STUCK_MS / 60_000
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
     }
     shown(State::RunningOk, RuntimeState::Running, "")
 }
@@ -189,7 +198,7 @@ fn not_running(w: &Workload, context: Context) -> Shown {
         return shown(State::PendingStarting, RuntimeState::Pulling, info);
     }
     if w.needs_update() && w.record.current.is_some() {
-        let info = format!("update to generation {}: {}", w.record.generation, doing(w));
+        let info = format!("{}: {}", purpose(w), doing(w));
         return shown(State::PendingStarting, RuntimeState::Updating, info);
     }
     between_tries(w, context)
@@ -209,7 +218,7 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
     let record = &w.record;
     if w.given_up() {
         let info = format!(
-            "refused {} times and left alone until a new generation or a restart: {}",
+            "refused {} times and left alone until a new generation, a restart or a rebuild: {}",
             record.refusals, record.error_message
         );
         return shown(State::PendingStartingFailed, RuntimeState::Failed, info);
@@ -228,6 +237,9 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         };
     };
     if restart::runs_again(record.declared.spec.restart.policy, exit) {
+        if record.stuck && !exit.interrupted {
+            return shown_stuck(w, exit, context);
+        }
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };
     }
     match exit.code {
@@ -240,12 +252,36 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
     }
 }
 
+/// Restarted too often; the next try waits, or there is none.
+fn shown_stuck(w: &Workload, exit: &Exit, context: Context) -> Shown {
+    let what = format!("{}, and {}", exit_words(exit), stuck::how_many());
+    let (state, runtime) = (State::FailedExecFailed, RuntimeState::StuckInRestart);
+    if w.is_held_as_stuck(context) {
+        let until = "left alone until a start, restart, rebuild or new generation";
+        return shown(state, runtime, format!("{what}; {until}"));
+    }
+    let info = format!("{what}; restart {}", w.record.restart_count + 1);
+    Shown { at: w.waits_until(context), ..shown(state, runtime, info) }
+}
+
 fn exit_info(w: &Workload, exit: &Exit) -> String {
     if exit.interrupted {
         return "interrupted; about to start again".to_owned();
     }
-    let what = exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"));
-    format!("{what}; restart {}", w.record.restart_count + 1)
+    format!("{}; restart {}", exit_words(exit), w.record.restart_count + 1)
+}
+
+fn exit_words(exit: &Exit) -> String {
+    exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+}
+
+/// What a new container is made for.
+fn purpose(w: &Workload) -> String {
+    let same = w.record.current.as_ref().is_some_and(|c| c.spec_hash == w.wanted_hash);
+    match same {
+        true => "rebuild".to_owned(),
+        false => format!("update to generation {}", w.record.generation),
+    }
 }
 
 /// What is being done about an update.

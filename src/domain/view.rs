@@ -32,7 +32,7 @@ pub enum State {
     StoppedOk,
     /// Exit 0, and the policy does not start it again.
     SucceededOk,
-    /// Exit other than 0, and the policy does not start it again.
+    /// Exit other than 0, and the policy does not start it again; or stuck in restarts.
     FailedExecFailed,
     /// A state that bargee does not manage.
     FailedUnknown,
@@ -77,6 +77,7 @@ pub enum RuntimeState {
     Updating,
     Restarting,
     Exiting,
+    StuckInRestart,
     Failed,
     Deleting,
     Stopping,
@@ -97,6 +98,7 @@ impl RuntimeState {
             Self::Updating => "UPDATING",
             Self::Restarting => "RESTARTING",
             Self::Exiting => "EXITING",
+            Self::StuckInRestart => "STUCK_IN_RESTART",
             Self::Failed => "FAILED",
             Self::Deleting => "DELETING",
             Self::Stopping => "STOPPING",

@@ -1,6 +1,6 @@
 //! Fields that are one of a few words.
 
-use crate::domain::declared::{Network, Pull, RestartPolicy};
+use crate::domain::declared::{Network, Pull, RestartPolicy, WhenStuck};
 use crate::yaml::field::Field;
 use crate::yaml::{Flaws, shown};
 
@@ -14,6 +14,9 @@ pub const RESTART_POLICY: &[(&str, RestartPolicy)] = &[
     ("on-failure", RestartPolicy::OnFailure),
     ("never", RestartPolicy::Never),
 ];
+
+/// The words of `spec.restart.stuck`.
+pub const STUCK: &[(&str, WhenStuck)] = &[("retry", WhenStuck::Retry), ("hold", WhenStuck::Hold)];
 
 const NETWORK: &[(&str, Network)] = &[("bridge", Network::Bridge), ("host", Network::Host)];
 

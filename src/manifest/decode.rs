@@ -139,7 +139,10 @@ fn restart(field: &Field<'_>, flaws: &mut Flaws) -> Option<Restart> {
     });
     let delay = members.or("delay", default.delay, flaws, delay);
     let max_delay = members.or("maxDelay", default.max_delay, flaws, span);
-    let restart = Restart { policy: policy?, delay: delay?, max_delay: max_delay? };
+    let stuck = members
+        .or("stuck", default.stuck, flaws, |f, flaws| choice::choice(choice::STUCK, f, flaws));
+    let (policy, delay, max_delay) = (policy?, delay?, max_delay?);
+    let restart = Restart { policy, delay, max_delay, stuck: stuck? };
     if restart.delay > restart.max_delay {
         let (delay, max_delay) = (restart.delay, restart.max_delay);
         let message =

@@ -83,6 +83,7 @@ struct RestartJson {
     policy: &'static str,
     delay: String,
     max_delay: String,
+    stuck: &'static str,
 }
 
 #[derive(Serialize)]
@@ -132,6 +133,7 @@ fn restart_json(restart: &Restart) -> RestartJson {
         policy: choice::word(choice::RESTART_POLICY, &restart.policy),
         delay: restart.delay.to_string(),
         max_delay: restart.max_delay.to_string(),
+        stuck: choice::word(choice::STUCK, &restart.stuck),
     }
 }
 

@@ -68,7 +68,7 @@ pub const RESOURCES: Shape = Shape {
 
 /// `spec.restart`
 pub const RESTART: Shape =
-    Shape { path: "spec.restart", keys: &["policy", "delay", "maxDelay"], later: &["stuck"] };
+    Shape { path: "spec.restart", keys: &["policy", "delay", "maxDelay", "stuck"], later: &[] };
 
 /// `spec.stop`
 pub const STOP: Shape = Shape { path: "spec.stop", keys: &["signal", "grace"], later: &[] };

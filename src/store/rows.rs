@@ -7,6 +7,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
+use crate::domain::diary::Diary;
 use crate::domain::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use crate::domain::record::{
     BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
@@ -109,6 +110,10 @@ struct Body<'a> {
     #[serde(default, skip_serializing_if = "is_default")]
     restarts_done: u64,
     #[serde(default, skip_serializing_if = "is_default")]
+    rebuilds_asked: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    rebuilds_done: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
     restart_count: u64,
     #[serde(default, skip_serializing_if = "is_default")]
     failure_count: u32,
@@ -116,6 +121,10 @@ struct Body<'a> {
     streak: u32,
     #[serde(default, skip_serializing_if = "is_default")]
     refusals: u32,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    diary: Option<DiaryRow<'a>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    stuck: bool,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     wait: Option<BootTickRow<'a>>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
@@ -136,6 +145,8 @@ struct InstanceRow<'a> {
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     container: Option<Text<'a>>,
     generation: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    rebuild: u64,
     #[serde(borrow)]
     spec_hash: Text<'a>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
@@ -165,6 +176,14 @@ struct BootTickRow<'a> {
     #[serde(borrow)]
     boot: Text<'a>,
     tick_ms: u64,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct DiaryRow<'a> {
+    #[serde(borrow)]
+    boot: Text<'a>,
+    ticks_ms: Vec<u64>,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -217,10 +236,14 @@ impl<'a> Body<'a> {
             owes_restart: record.owed_start == OwedStart::Restart,
             restarts_asked: record.restarts_asked,
             restarts_done: record.restarts_done,
+            rebuilds_asked: record.rebuilds_asked,
+            rebuilds_done: record.rebuilds_done,
             restart_count: record.restart_count,
             failure_count: record.failure_count,
             streak: record.streak,
             refusals: record.refusals,
+            diary: DiaryRow::of(&record.diary),
+            stuck: record.stuck,
             wait: record.wait.as_ref().map(BootTickRow::of),
             error_message: record.error_message.as_str().into(),
             last_error: record.last_error.as_str().into(),
@@ -247,10 +270,14 @@ impl<'a> Body<'a> {
             owed_start: if self.owes_restart { OwedStart::Restart } else { OwedStart::Uncounted },
             restarts_asked: self.restarts_asked,
             restarts_done: self.restarts_done,
+            rebuilds_asked: self.rebuilds_asked,
+            rebuilds_done: self.rebuilds_done,
             restart_count: self.restart_count,
             failure_count: self.failure_count,
             streak: self.streak,
             refusals: self.refusals,
+            diary: self.diary.map(DiaryRow::diary).unwrap_or_default(),
+            stuck: self.stuck,
             wait: self.wait.map(BootTickRow::boot_tick),
             error_message: self.error_message.into_owned(),
             last_error: self.last_error.into_owned(),
@@ -276,6 +303,7 @@ impl<'a> InstanceRow<'a> {
             name: instance.name.as_str().into(),
             container: instance.container.as_ref().map(|id| id.as_str().into()),
             generation: instance.generation,
+            rebuild: instance.rebuild,
             spec_hash: instance.spec_hash.as_str().into(),
             run: instance.run.as_ref().map(RunRow::of),
         }
@@ -286,6 +314,7 @@ impl<'a> InstanceRow<'a> {
             name: InstanceName::new(self.name),
             container: self.container.map(ContainerId::new),
             generation: self.generation,
+            rebuild: self.rebuild,
             spec_hash: SpecHash::new(self.spec_hash),
             run: self.run.map(RunRow::run),
         }
@@ -325,6 +354,18 @@ impl<'a> BootTickRow<'a> {
 
     fn boot_tick(self) -> BootTick {
         BootTick { boot: BootId::new(self.boot), tick: Tick(self.tick_ms) }
+    }
+}
+
+impl<'a> DiaryRow<'a> {
+    fn of(diary: &'a Diary) -> Option<Self> {
+        let (boot, ticks) = diary.written()?;
+        let ticks_ms = ticks.iter().map(|tick| tick.0).collect();
+        Some(Self { boot: boot.as_str().into(), ticks_ms })
+    }
+
+    fn diary(self) -> Diary {
+        Diary::recall(BootId::new(self.boot), self.ticks_ms.into_iter().map(Tick).collect())
     }
 }
 

@@ -138,6 +138,7 @@ fn verbs_wait_for_their_task() {
     let words = [
         ("start shop/db", "shop/db started\n"),
         ("restart shop.web", "shop/web restarted\n"),
+        ("rebuild shop/web", "shop/web rebuilt\n"),
         ("kill web --signal HUP", "shop/web signalled\n"),
         ("ms rm 11111111", "shop/web removed\n"),
     ];
@@ -147,7 +148,7 @@ fn verbs_wait_for_their_task() {
     let asked: Vec<Verb> =
         served.fake.set(|inner| inner.verbs.iter().map(|(_, verb)| verb.clone()).collect());
     let kill = Verb::Kill("SIGHUP".into());
-    assert_eq!(asked, [Verb::Stop, Verb::Start, Verb::Restart, kill, Verb::Remove]);
+    assert_eq!(asked, [Verb::Stop, Verb::Start, Verb::Restart, Verb::Rebuild, kill, Verb::Remove]);
 }
 
 #[test]

@@ -139,6 +139,7 @@ fn verbs_are_accepted_as_tasks() {
         ("POST", "/v1/ms/web/start", Verb::Start),
         ("POST", "/v1/ms/shop.web/stop", Verb::Stop),
         ("POST", "/v1/ms/shop%2Fweb/restart", Verb::Restart),
+        ("POST", "/v1/ms/web/rebuild", Verb::Rebuild),
         ("POST", "/v1/ms/1111/kill?signal=HUP", Verb::Kill("SIGHUP".into())),
         ("DELETE", "/v1/ms/web", Verb::Remove),
     ];

@@ -188,8 +188,6 @@ fn wrong_usage_is_exit_2_with_a_hint() {
 fn what_is_not_built_yet_says_so() {
     let later = [
         "exec",
-        "rebuild web",
-        "ms rebuild web",
         "set",
         "graph",
         "run",

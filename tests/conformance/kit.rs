@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
+    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::event::{ContainerAction, ContainerEvent};
@@ -68,6 +68,7 @@ fn spec(command: &[&str]) -> Spec {
             policy: RestartPolicy::Never,
             delay: Span::seconds(10),
             max_delay: Span::seconds(300),
+            stuck: WhenStuck::Retry,
         },
         stop: Stop { signal: None, grace: Span::seconds(1) },
         resources: Resources::default(),

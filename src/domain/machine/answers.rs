@@ -363,7 +363,10 @@ impl Machine {
                     return;
                 }
                 match &result {
-                    Ok(()) => w.pulled = w.record.generation,
+                    Ok(()) => {
+                        w.pulled = w.record.generation;
+                        w.pulled_for = w.record.rebuilds_asked;
+                    }
                     Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
                     Err(fault) => {
                         w.unreserve();

@@ -9,7 +9,7 @@ use super::commits::Purpose;
 use crate::domain::declared::Declared;
 use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Refusal, Write};
 use crate::domain::event::{Apply, AskId, Request, Verb};
-use crate::domain::lifecycle::Workload;
+use crate::domain::lifecycle::{Slot, Workload};
 use crate::domain::names::Uid;
 use crate::domain::record::{Desired, OwedStart, Record};
 use crate::domain::spec_hash::spec_hash;
@@ -147,11 +147,15 @@ impl Machine {
     }
 
     fn task_for(&mut self, verb: &Verb, uid: &Uid) -> crate::domain::view::TaskId {
-        let (key, failures, restarts) = match self.workloads.get(uid) {
-            Some(w) => (w.record.declared.key.to_string(), w.failures, w.record.restarts_asked),
+        let (key, failures, count) = match self.workloads.get(uid) {
+            Some(w) => {
+                let Record { declared, restarts_asked, rebuilds_asked, .. } = &w.record;
+                let count = if *verb == Verb::Rebuild { rebuilds_asked } else { restarts_asked };
+                (declared.key.to_string(), w.failures, *count)
+            }
             None => (String::new(), 0, 0),
         };
-        self.open_task(verb, (uid, key, failures, restarts))
+        self.open_task(verb, (uid, key, failures, count))
     }
 
     // --- the commit ----------------------------------------------------------------------------
@@ -230,6 +234,9 @@ impl Machine {
     fn change_workload(&mut self, uid: &Uid, change: &PendingChange) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         change_record(&mut w.record, change);
+        if matches!(change, PendingChange::Verb(_, Verb::Rebuild)) {
+            w.rests_until_rebuilt = !w.may_live(Slot::Current);
+        }
         w.wanted_hash = spec_hash(&w.record.declared);
         w.match_generation();
         w.hold = None;
@@ -279,8 +286,18 @@ fn change_record(record: &mut Record, change: &PendingChange) {
                 want_running(record);
                 record.restarts_asked += 1;
             }
+            Verb::Rebuild => {
+                // What ended stays ended if the rebuild fails: it is no start.
+                record.desired = Desired::Running;
+                record.owed_start = OwedStart::Uncounted;
+                fresh_tries(record);
+                record.rebuilds_asked += 1;
+                record.restart_count = 0;
+                record.failed_update = None;
+            }
             Verb::Stop => {
                 record.desired = Desired::Stopped;
+                record.rebuilds_done = record.rebuilds_asked;
                 fresh_tries(record);
             }
             Verb::Remove => record.desired = Desired::Deleted,
@@ -304,4 +321,5 @@ fn fresh_tries(record: &mut Record) {
     record.streak = 0;
     record.refusals = 0;
     record.failure_count = 0;
+    record.forget_restarts();
 }

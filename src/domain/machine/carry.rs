@@ -128,6 +128,7 @@ impl Machine {
                 name: self.suffixes.instance(&w.record.declared.key.name),
                 container: None,
                 generation: w.record.generation,
+                rebuild: w.record.rebuilds_asked,
                 spec_hash: w.wanted_hash.clone(),
                 run: None,
             });

@@ -308,6 +308,7 @@ fn instance_of(line: &Listed) -> Instance {
         name: line.tags.instance.clone(),
         container: Some(line.id.clone()),
         generation: line.tags.generation,
+        rebuild: 0,
         spec_hash: line.tags.spec_hash.clone(),
         run: None,
     }

@@ -346,6 +346,7 @@ impl Machine {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
         w.settle(context);
+        self.tell_stuck(uid);
         self.check_start_shown(uid);
         self.release_gate(uid);
         self.adopt(uid, false);
@@ -368,6 +369,15 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+    }
+
+    /// Once when a workload becomes stuck in restarts, and once when it is not any more.
+    fn tell_stuck(&mut self, uid: &Uid) {
+        let Some(w) = self.workloads.get_mut(uid) else { return };
+        let level = if w.record.stuck { Level::Warn } else { Level::Info };
+        if let Some(news) = w.take_stuck_news() {
+            self.log(level, news);
+        }
     }
 
     fn surroundings<'a>(&'a self, w: &Workload) -> Surroundings<'a> {

@@ -25,8 +25,8 @@ struct Open {
     task: Task,
     /// Failures of the workload when it was asked.
     failures: u64,
-    /// For a restart: the count that has to be reached.
-    restarts: u64,
+    /// For a restart or a rebuild: the count that has to be reached.
+    count: u64,
 }
 
 impl Tasks {
@@ -62,7 +62,7 @@ impl Tasks {
 impl Machine {
     /// Opens a task; an earlier one of the workload that wants another state is superseded.
     pub(super) fn open_task(&mut self, verb: &Verb, w: (&Uid, String, u64, u64)) -> TaskId {
-        let (uid, key, failures, restarts) = w;
+        let (uid, key, failures, count) = w;
         if !matches!(verb, Verb::Kill(_)) {
             for earlier in self.tasks.of(uid) {
                 let message = format!("a later {}", verb.as_str());
@@ -80,7 +80,7 @@ impl Machine {
             message: String::new(),
         };
         self.out.push(Effect::PublishTask(Arc::new(task.clone())));
-        self.tasks.open.insert(id, Open { task, failures, restarts });
+        self.tasks.open.insert(id, Open { task, failures, count });
         id
     }
 
@@ -123,8 +123,12 @@ fn verdict(open: &Open, w: &Workload, view: &View) -> Option<(TaskState, String)
     let done = Some((TaskState::Done, String::new()));
     match open.task.verb {
         "stop" if view.state == State::StoppedOk => done,
-        "restart" if w.record.restarts_done < open.restarts => None,
-        "start" | "restart" => match view.state {
+        "restart" if w.record.restarts_done < open.count => None,
+        "rebuild" if w.rebuild_failed >= open.count => {
+            Some((TaskState::Failed, view.last_error.clone()))
+        }
+        "rebuild" if w.record.rebuilds_done < open.count => None,
+        "start" | "restart" | "rebuild" => match view.state {
             State::RunningOk | State::SucceededOk => done,
             State::FailedExecFailed | State::FailedLost | State::FailedUnknown => {
                 Some((TaskState::Failed, view.info.clone()))

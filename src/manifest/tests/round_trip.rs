@@ -5,7 +5,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::domain::declared::{
     Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart, RestartPolicy,
-    Spec, Stop,
+    Spec, Stop, WhenStuck,
 };
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
@@ -80,13 +80,16 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
     let signal = proptest::sample::select(vec![None, Some("SIGTERM"), Some("SIGRTMIN+3")]);
     let driver = proptest::sample::select(vec!["", "json-file", "local"]);
     let day = 86_400_000_u64;
+    let stuck = proptest::sample::select(vec![WhenStuck::Retry, WhenStuck::Hold]);
+    let restart = (policy, stuck);
     let numbers = (100..=day, 0..=day, 0..=day, 1..1_u64 << 62, 1..=100_u32);
-    (policy, signal, driver, numbers).prop_map(|(policy, signal, driver, numbers)| {
+    (restart, signal, driver, numbers).prop_map(|(restart, signal, driver, numbers)| {
+        let (policy, stuck) = restart;
         let (delay, more, grace, max_size_bytes, max_files) = numbers;
         let max_delay = Span((delay + more).min(86_400_000));
         let signal = signal.map(str::to_owned);
         (
-            Restart { policy, delay: Span(delay), max_delay },
+            Restart { policy, delay: Span(delay), max_delay, stuck },
             Stop { signal, grace: Span(grace) },
             Log { driver: driver.to_owned(), max_size_bytes, max_files },
         )

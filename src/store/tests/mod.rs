@@ -11,6 +11,7 @@ use super::error::StoreError;
 use super::mirror::Entry;
 use super::{Opened, Settings, Store};
 use crate::domain::declared::{Declared, Spec};
+use crate::domain::diary::Diary;
 use crate::domain::effect::{Commit, CommitId, Write};
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
@@ -198,10 +199,14 @@ fn full(number: u64) -> Record {
         owed_start: OwedStart::Restart,
         restarts_asked: 7,
         restarts_done: 8,
+        rebuilds_asked: 9,
+        rebuilds_done: 10,
         restart_count: u64::MAX,
         failure_count: 9,
         streak: 10,
         refusals: 11,
+        diary: Diary::recall(BootId::new("boot-1"), vec![Tick(1), Tick(2)]),
+        stuck: true,
         wait: Some(boot_tick()),
         error_message: "exitCode=1 \u{0}\u{7f} \"end\"".into(),
         last_error: "läst".into(),
@@ -216,6 +221,7 @@ fn instance(number: u64) -> Instance {
         name: InstanceName::new(format!("bargee-w-{number:08x}")),
         container: Some(ContainerId::new(format!("{number:064x}"))),
         generation: 2,
+        rebuild: 3,
         spec_hash: SpecHash::new("1-00112233445566778899aabbccddeeff"),
         run: Some(Run {
             started_at_ns: 1_700_000_000_123_456_789,

@@ -251,6 +251,7 @@ impl Workload {
             name: instance.clone(),
             container: None,
             generation: 0,
+            rebuild: 0,
             spec_hash: SpecHash::new(""),
             run: None,
         };

@@ -25,9 +25,13 @@ mod journal;
 
 mod late;
 
+mod rebuild;
+
 mod restart;
 
 mod states;
+
+mod stuck;
 
 mod ugly;
 

@@ -2,6 +2,7 @@
 //! the text that comes of it has to be the one on the page.
 
 use super::*;
+use crate::domain::declared::{Restart, WhenStuck};
 
 const PAGE: &str = include_str!("../../../../docs/states.md");
 
@@ -44,6 +45,7 @@ const RUNNING: &[Row] = &[
     (ALL, "refused as wrong five times", |p| start_failed(p, FaultKind::Refused, 5)),
     (ALL, "running", running),
     (ALL, "running, and an update is pulled or created", |p| updating(p, "create")),
+    (ALL, "running, and a rebuild is pulled or created", rebuilding),
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
     (ALL, "running, and the update to this generation failed", update_failed),
@@ -51,6 +53,9 @@ const RUNNING: &[Row] = &[
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
     (NEVER, "exited with another code", |p| exited(p, 1)),
+    (AGAIN, "exited, and stuck in restarts: `stuck: retry`", |p| stuck(p, WhenStuck::Retry)),
+    (AGAIN, "exited, and stuck in restarts: `stuck: hold`", |p| stuck(p, WhenStuck::Hold)),
+    (AGAIN, "running, and stuck in restarts before", |p| restarted_often(p, WhenStuck::Retry)),
     (AGAIN, "vanished", vanished),
     (NEVER, "vanished", vanished),
     (ALL, "cut short by the engine or the device, and its start was sent", interrupted),
@@ -246,6 +251,13 @@ fn updating(policy: RestartPolicy, call: &'static str) -> World {
     world
 }
 
+fn rebuilding(policy: RestartPolicy) -> World {
+    let mut world = running(policy);
+    world.unanswered.push("create");
+    world.verb("w", Verb::Rebuild);
+    world
+}
+
 fn update_failed(policy: RestartPolicy) -> World {
     let mut world = running(policy);
     world.fail_next("create", &[FaultKind::Refused]);
@@ -256,6 +268,25 @@ fn update_failed(policy: RestartPolicy) -> World {
 fn exited(policy: RestartPolicy, code: i32) -> World {
     let mut world = running(policy);
     world.exit("w", code);
+    world
+}
+
+/// Restarted ten times within a minute.
+fn restarted_often(policy: RestartPolicy, stuck: WhenStuck) -> World {
+    let mut world = World::new();
+    let (delay, max_delay) = (Span::seconds(1), Span::seconds(2));
+    let restart = Restart { policy, delay, max_delay, stuck };
+    world.apply(&[&workload("w", |spec| spec.restart = restart)]);
+    for _ in 0..10 {
+        world.exit("w", 1);
+        world.pass(2_000);
+    }
+    world
+}
+
+fn stuck(policy: RestartPolicy, stuck: WhenStuck) -> World {
+    let mut world = restarted_often(policy, stuck);
+    world.exit("w", 1);
     world
 }
 
@@ -349,6 +380,7 @@ const SITUATIONS: &[fn() -> World] = &[
     || running(RestartPolicy::Always),
     || exited(RestartPolicy::Always, 1),
     || start_failed(RestartPolicy::Always, FaultKind::Refused, 5),
+    || stuck(RestartPolicy::Always, WhenStuck::Hold),
     || exited(RestartPolicy::OnFailure, 0),
     || stopped(RestartPolicy::Always),
 ];
@@ -398,6 +430,7 @@ const HAPPENINGS: &[Happening] = &[
     ("`start`", |world| verb(world, Verb::Start)),
     ("`stop`", |world| verb(world, Verb::Stop)),
     ("`restart`", |world| verb(world, Verb::Restart)),
+    ("`rebuild`", |world| verb(world, Verb::Rebuild)),
     ("`rm`", |world| verb(world, Verb::Remove)),
 ];
 

@@ -4,6 +4,7 @@
 //! nothing else is there, and the journal is empty.
 
 use super::*;
+use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::record::Desired;
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
@@ -78,7 +79,7 @@ fn apply(world: &mut World, promises: &mut Promises, declared: &Arc<Declared>) {
 /// Asks for a verb, and remembers what was acknowledged.
 fn ask(world: &mut World, promises: &mut Promises, verb: Verb, uid: Uid) {
     let desired = match verb {
-        Verb::Start | Verb::Restart => Desired::Running,
+        Verb::Start | Verb::Restart | Verb::Rebuild => Desired::Running,
         Verb::Stop => Desired::Stopped,
         Verb::Remove => Desired::Deleted,
         Verb::Kill(_) => return drop(world.try_ask(Request::Verb(verb, uid))),
@@ -146,16 +147,26 @@ fn begin_again(world: &mut World, random: &mut Random) {
     world.crash();
 }
 
+/// What follows an exit; some are stuck in restarts soon.
+fn draw_restart(random: &mut Random) -> Restart {
+    let policy = *random.pick(&POLICIES);
+    let stuck = *random.pick(&[WhenStuck::Retry, WhenStuck::Hold]);
+    match random.below(2) {
+        0 => Restart { policy, stuck, ..Restart::default() },
+        _ => Restart { policy, delay: Span(100), max_delay: Span(200), stuck },
+    }
+}
+
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
     match random.below(28) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
-            let policy = *random.pick(&POLICIES);
+            let restart = draw_restart(random);
             let name: &str = random.pick::<&str>(&NAMES);
             let declared = workload(name, |spec| {
                 spec.image = image;
-                spec.restart.policy = policy;
+                spec.restart = restart;
             });
             apply(world, promises, &declared);
         }
@@ -165,6 +176,7 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
                     Verb::Start,
                     Verb::Stop,
                     Verb::Restart,
+                    Verb::Rebuild,
                     Verb::Remove,
                     Verb::Kill("SIGKILL".to_owned()),
                 ])

@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::{Docker, Timeouts};
 use crate::domain::declared::{
     Declared, Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart,
-    RestartPolicy, Spec, Stop,
+    RestartPolicy, Spec, Stop, WhenStuck,
 };
 use crate::domain::effect::{AppNetwork, NewContainer};
 use crate::domain::names::{InstanceName, Key, Label};
@@ -133,6 +133,7 @@ fn full_spec() -> Spec {
             policy: RestartPolicy::Always,
             delay: Span::seconds(10),
             max_delay: Span::seconds(300),
+            stuck: WhenStuck::Retry,
         },
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },

@@ -35,6 +35,7 @@ use Deed::{Apply, Exit, Orphan, Vanish};
 const START: Deed = Deed::Verb(Verb::Start);
 const STOP: Deed = Deed::Verb(Verb::Stop);
 const RESTART: Deed = Deed::Verb(Verb::Restart);
+const REBUILD: Deed = Deed::Verb(Verb::Rebuild);
 const REMOVE: Deed = Deed::Verb(Verb::Remove);
 
 /// What the matrix goes through, one deed after the other.
@@ -44,6 +45,13 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "stop", before: &[Apply("a:1")], deeds: &[STOP] },
     Scenario { name: "start", before: &[Apply("a:1"), STOP], deeds: &[START] },
     Scenario { name: "restart", before: &[Apply("a:1")], deeds: &[RESTART] },
+    Scenario { name: "rebuild", before: &[Apply("a:1")], deeds: &[REBUILD] },
+    Scenario {
+        name: "rebuild after a refused update",
+        before: &[Apply("a:1"), Apply("refused:2")],
+        deeds: &[REBUILD],
+    },
+    Scenario { name: "rebuild what is stopped", before: &[Apply("a:1"), STOP], deeds: &[REBUILD] },
     Scenario { name: "update", before: &[Apply("a:1")], deeds: &[Apply("a:2")] },
     Scenario { name: "refused update", before: &[Apply("a:1")], deeds: &[Apply("refused:2")] },
     Scenario { name: "crashing update", before: &[Apply("a:1")], deeds: &[Apply("crashing:2")] },
@@ -91,6 +99,19 @@ pub const PAIRS: &[Scenario] = &[
         before: &[Apply("a:1")],
         deeds: &[RESTART, Apply("a:2")],
     },
+    Scenario { name: "rebuild twice", before: &[Apply("a:1")], deeds: &[REBUILD, REBUILD] },
+    Scenario {
+        name: "update and rebuild",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("a:2"), REBUILD],
+    },
+    Scenario {
+        name: "rebuild and update",
+        before: &[Apply("a:1")],
+        deeds: &[REBUILD, Apply("a:2")],
+    },
+    Scenario { name: "rebuild and stop", before: &[Apply("a:1")], deeds: &[REBUILD, STOP] },
+    Scenario { name: "rebuild and remove", before: &[Apply("a:1")], deeds: &[REBUILD, REMOVE] },
     Scenario { name: "stop and remove", before: &[Apply("a:1")], deeds: &[STOP, REMOVE] },
 ];
 
@@ -155,7 +176,8 @@ impl Model {
                         Verb::Stop => Desired::Stopped,
                         _ => Desired::Running,
                     };
-                    if *verb == Verb::Restart {
+                    let rebuilt = *verb == Verb::Rebuild && w.declared.starts_with('a');
+                    if rebuilt || *verb == Verb::Restart {
                         w.started_after_ms = now;
                     }
                 }
