@@ -28,6 +28,13 @@ pub const KILL_AGAIN_MS: u64 = 10_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
 
+/// `schedule` of a workload when the manifest names none.
+pub const SCHEDULE: u32 = 100;
+/// Largest `schedule` that a manifest may name.
+pub const SCHEDULE_MAX: u32 = 1_000_000;
+/// Calls to start a container that are in flight at once, apart from all other calls.
+pub const STARTS: usize = 4;
+
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
 /// Log files kept of a container when the manifest names no number.
@@ -185,8 +192,8 @@ pub const PULL_LAYERS: usize = 1_024;
 
 /// Input and output buffer of one connection, each; also the longest head of an answer.
 pub const UNIX_HTTP_BUFFER_BYTES: usize = 16 << 10;
-/// Idle connections that are kept for the next request: one for each worker.
-pub const UNIX_HTTP_IDLE: usize = WORKERS;
+/// Idle connections that are kept for the next request: one for each worker and each start.
+pub const UNIX_HTTP_IDLE: usize = WORKERS + STARTS;
 
 /// Path of a Unix socket: what the kernel takes, less the final NUL.
 pub const SOCKET_PATH_BYTES: usize = 107;

@@ -181,6 +181,7 @@ fn spec() -> Spec {
         },
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
         resources: Resources::default(),
+        schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
     }
 }

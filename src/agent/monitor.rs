@@ -1,7 +1,7 @@
 //! The thread that owns the machine. It takes everything that waits, lets the machine step, and
 //! carries the effects to the other threads without ever blocking on one of them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -12,7 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::inbox::Mail;
 use super::worker::Job;
 use super::{Core, Rooms, now};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Step, StepId};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, Step, StepId};
 use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
 use crate::limits;
@@ -27,6 +27,9 @@ pub struct Outlets {
     pub jobs: Sender<Job>,
     /// How many of them there are.
     pub workers: usize,
+    /// To the workers that carry out starts and nothing else, so that starts which hang hold up
+    /// nothing else.
+    pub starts: Sender<Job>,
     /// To the pullers.
     pub pulls: Sender<Arc<str>>,
 }
@@ -44,6 +47,8 @@ struct Monitor {
     gated: HashMap<CommitId, Vec<Step>>,
     jobs: VecDeque<Job>,
     jobs_out: usize,
+    starts: VecDeque<Step>,
+    starts_out: HashSet<StepId>,
     pulls: VecDeque<Arc<str>>,
     pulls_out: usize,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
@@ -70,6 +75,8 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             gated: HashMap::new(),
             jobs: VecDeque::new(),
             jobs_out: 0,
+            starts: VecDeque::new(),
+            starts_out: HashSet::new(),
             pulls: VecDeque::new(),
             pulls_out: 0,
             asks: HashMap::new(),
@@ -122,9 +129,7 @@ impl Monitor {
             }
             Mail::Stop => {
                 self.stop_by_ms = Some(clock::boot_ms() + limits::FINISH_MS);
-                self.jobs.clear();
-                self.pulls.clear();
-                self.gated.clear();
+                self.drop_queues();
             }
         }
     }
@@ -142,13 +147,14 @@ impl Monitor {
     /// Keeps account of what is in flight.
     fn note_end(&mut self, event: &Event) {
         match event {
+            Event::StepDone(step, _) if self.starts_out.remove(step) => {}
             Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
             Event::PullDone(..) => self.pulls_out -= 1,
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
                 let steps = self.gated.remove(commit).unwrap_or_default();
                 if result.is_ok() {
-                    self.jobs.extend(steps.into_iter().map(Job::Step));
+                    steps.into_iter().for_each(|step| self.queue(step));
                 }
             }
             _ => {}
@@ -164,7 +170,7 @@ impl Monitor {
                 Effect::Persist(commit) => self.batch.push(commit),
                 Effect::Run(step) => match step.after {
                     Some(commit) => self.gated.entry(commit).or_default().push(step),
-                    None => self.jobs.push_back(Job::Step(step)),
+                    None => self.queue(step),
                 },
                 Effect::Release(step) => self.release(step),
                 Effect::Pull(image) => self.pulls.push_back(image),
@@ -187,11 +193,18 @@ impl Monitor {
         }
     }
 
-    fn release(&mut self, id: StepId) {
-        for steps in self.gated.values_mut() {
-            let released = steps.extract_if(.., |step| step.id == id);
-            self.jobs.extend(released.map(Job::Step));
+    fn queue(&mut self, step: Step) {
+        match step.op {
+            Op::Start(..) => self.starts.push_back(step),
+            _ => self.jobs.push_back(Job::Step(step)),
         }
+    }
+
+    fn release(&mut self, id: StepId) {
+        let gated = self.gated.values_mut();
+        let released = gated.flat_map(|steps| steps.extract_if(.., |step| step.id == id));
+        let released: Vec<Step> = released.collect();
+        released.into_iter().for_each(|step| self.queue(step));
     }
 
     fn answer(&mut self, ask: AskId, answer: Answer) {
@@ -223,6 +236,15 @@ impl Monitor {
             }
             self.jobs_out += 1;
         }
+        while self.starts_out.len() < limits::STARTS {
+            let Some(step) = self.starts.pop_front() else { break };
+            let id = step.id;
+            if self.out.starts.try_send(Job::Step(step)).is_err() {
+                log::error!("bug: the inbox of the starts is full or closed");
+                break;
+            }
+            self.starts_out.insert(id);
+        }
         while self.pulls_out < limits::PULLERS {
             let Some(image) = self.pulls.pop_front() else { break };
             if self.out.pulls.try_send(image).is_err() {
@@ -235,15 +257,21 @@ impl Monitor {
 
     // --- stop ----------------------------------------------------------------------------------
 
+    fn drop_queues(&mut self) {
+        self.jobs.clear();
+        self.starts.clear();
+        self.pulls.clear();
+        self.gated.clear();
+    }
+
     /// After a stop was asked for: steps and commits in flight have ended, or their time is over,
     /// and what the machine still had to write is on its way to the writer.
     fn is_done(&mut self) -> bool {
         let Some(by) = self.stop_by_ms else { return false };
-        self.jobs.clear();
-        self.pulls.clear();
-        self.gated.clear();
+        self.drop_queues();
         let late = clock::boot_ms() >= by;
-        if !late && (self.jobs_out > 0 || self.commits_out > 0) {
+        let steps_out = self.jobs_out + self.starts_out.len();
+        if !late && (steps_out > 0 || self.commits_out > 0) {
             return false;
         }
         let last = self.machine.flush_all();

@@ -142,6 +142,8 @@ pub struct Workload {
     pub pulled: u64,
     /// It waits for the pull of its image.
     pub pulling: bool,
+    /// It is to be started, and as many starts as may be are in flight.
+    pub start_waits: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -200,6 +202,7 @@ impl Workload {
             slow: false,
             pulled: 0,
             pulling: false,
+            start_waits: false,
             hold: None,
             start_expected: None,
             start_shown: false,

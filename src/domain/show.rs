@@ -7,6 +7,7 @@ use super::record::{Desired, Exit};
 use super::restart;
 use super::time::Tick;
 use super::view::{PullProgress, RuntimeState, State, View};
+use crate::limits;
 
 /// State, runtime state, the line beside them, and the moment the line speaks of.
 struct Shown {
@@ -184,6 +185,9 @@ fn not_running(w: &Workload, context: Context) -> Shown {
             _ => {}
         }
     }
+    if w.start_waits {
+        return shown(State::PendingStarting, at_rest(w), start_wait());
+    }
     if w.pulling {
         let info = format!("pulling {}", w.record.declared.spec.image);
         return shown(State::PendingStarting, RuntimeState::Pulling, info);
@@ -248,11 +252,16 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
     format!("{what}; restart {}", w.record.restart_count + 1)
 }
 
+fn start_wait() -> String {
+    format!("waits for other starts, {} at a time", limits::STARTS)
+}
+
 /// What is being done about an update.
 fn doing(w: &Workload) -> String {
     let image = &w.record.declared.spec.image;
     match w.step.as_ref().map(|flight| flight.kind) {
         _ if w.pulling => format!("pulling {image}"),
+        _ if w.start_waits => start_wait(),
         Some(FlightKind::Create) => "creating the new container".to_owned(),
         Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
         Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),

@@ -17,6 +17,7 @@ impl Machine {
             return;
         }
         let Some(uid) = self.steps.remove(&step) else { return };
+        self.starts.end(step);
         let order = self.order;
         let Some(w) = self.workloads.get_mut(&uid) else { return };
         if w.step.as_ref().is_none_or(|flight| flight.step != step) {

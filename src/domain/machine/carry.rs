@@ -89,6 +89,9 @@ impl Machine {
             Ahead::Intent(intent) => self.persist_row(uid, purpose, Some(intent)),
         };
         self.steps.insert(id, uid.clone());
+        if matches!(kind, FlightKind::Start(_)) {
+            self.starts.begin(id);
+        }
         self.start_tasks(uid);
         self.out.push(Effect::Run(Step { id, after, op }));
     }

@@ -35,6 +35,8 @@ mod listing;
 
 mod publish;
 
+mod starts;
+
 mod stream;
 
 mod tasks;
@@ -87,7 +89,8 @@ pub struct Machine {
     /// Workloads by the containers that were ever theirs; a hint, checked against the slots.
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
-    due: BTreeSet<(Key, Uid)>,
+    due: BTreeSet<starts::Turn>,
+    starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
     /// Counts events, step begins and step ends.
@@ -176,6 +179,7 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
@@ -273,24 +277,24 @@ impl Machine {
             }
         }
         if w.record.desired == Desired::Deleted {
-            self.removals.entry(key.clone()).or_default().insert(uid.clone());
+            self.removals.entry(key).or_default().insert(uid.clone());
         } else {
-            self.by_key.insert(key.clone(), uid.clone());
+            self.by_key.insert(key, uid.clone());
         }
-        self.due.insert((key, uid.clone()));
+        self.due.insert(starts::Turn::of(&w));
         self.workloads.insert(uid, Box::new(w));
     }
 
     /// Something may have changed for it: the next pass looks at it.
     fn mark(&mut self, uid: &Uid) {
         if let Some(w) = self.workloads.get(uid) {
-            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+            self.due.insert(starts::Turn::of(w));
         }
     }
 
     fn mark_all(&mut self) {
-        for (uid, w) in &self.workloads {
-            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+        for w in self.workloads.values() {
+            self.due.insert(starts::Turn::of(w));
         }
     }
 
@@ -301,7 +305,9 @@ impl Machine {
             self.wakes.remove(&(wake, uid.clone()));
         }
         let key = w.record.declared.key.clone();
-        self.due.remove(&(key.clone(), uid.clone()));
+        let turn = starts::Turn::of(&w);
+        self.due.remove(&turn);
+        self.starts.forget(&turn);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -336,8 +342,13 @@ impl Machine {
     }
 
     fn pass(&mut self) {
-        while let Some((_, uid)) = self.due.pop_first() {
-            self.attend(&uid);
+        loop {
+            while let Some(turn) = self.due.pop_first() {
+                self.attend(&turn.uid);
+            }
+            // Starts that wait come after what is due, since that may come before them in order.
+            let Some(turn) = self.starts.next() else { break };
+            self.attend(&turn.uid);
         }
     }
 
@@ -345,6 +356,7 @@ impl Machine {
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.start_waits = false;
         w.settle(context);
         self.check_start_shown(uid);
         self.release_gate(uid);
@@ -359,6 +371,9 @@ impl Machine {
             }
             if turn == 8 {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
+                break;
+            }
+            if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
                 break;
             }
             self.carry_out(uid, decision);

@@ -71,7 +71,7 @@ fn resources() -> impl Strategy<Value = Resources> {
         .prop_map(|(cpus_milli, memory_bytes)| Resources { cpus_milli, memory_bytes })
 }
 
-fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
+fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log, u32)> {
     let policy = proptest::sample::select(vec![
         RestartPolicy::Always,
         RestartPolicy::OnFailure,
@@ -81,7 +81,8 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
     let driver = proptest::sample::select(vec!["", "json-file", "local"]);
     let day = 86_400_000_u64;
     let numbers = (100..=day, 0..=day, 0..=day, 1..1_u64 << 62, 1..=100_u32);
-    (policy, signal, driver, numbers).prop_map(|(policy, signal, driver, numbers)| {
+    let all = (policy, signal, driver, numbers, 0..=1_000_000_u32);
+    all.prop_map(|(policy, signal, driver, numbers, schedule)| {
         let (delay, more, grace, max_size_bytes, max_files) = numbers;
         let max_delay = Span((delay + more).min(86_400_000));
         let signal = signal.map(str::to_owned);
@@ -89,6 +90,7 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
             Restart { policy, delay: Span(delay), max_delay },
             Stop { signal, grace: Span(grace) },
             Log { driver: driver.to_owned(), max_size_bytes, max_files },
+            schedule,
         )
     })
 }
@@ -103,7 +105,7 @@ fn spec() -> impl Strategy<Value = Spec> {
     );
     let pull = proptest::sample::select(vec![Pull::Missing, Pull::Always, Pull::Never]);
     (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour()).prop_map(
-        |(texts, pull, ports, mounts, host, resources, (restart, stop, log))| {
+        |(texts, pull, ports, mounts, host, resources, (restart, stop, log, schedule))| {
             let (entrypoint, command, working_dir, user, env) = texts;
             let (network, ports) =
                 if host { (Network::Host, Vec::new()) } else { (Network::Bridge, ports) };
@@ -122,6 +124,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                 restart,
                 stop,
                 resources,
+                schedule,
                 log,
             }
         },

@@ -27,6 +27,8 @@ mod late;
 
 mod restart;
 
+mod starts;
+
 mod states;
 
 mod ugly;
