@@ -175,8 +175,10 @@ pub const ENGINE_CONNECT_MS: u64 = 5_000;
 pub const ENGINE_READ_MS: u64 = 15_000;
 /// Create, start, kill, remove: calls that may wait for a slow disk.
 pub const ENGINE_WRITE_MS: u64 = 120_000;
-/// A pull without a byte for this long is given up.
+/// A pull in which nothing moves for this long gives up its place, and is tried again later.
 pub const PULL_STALL_MS: u64 = 60_000;
+/// The same as a call, if that did not end it.
+pub const ENGINE_PULL_MS: u64 = 2 * PULL_STALL_MS;
 /// Progress of a pull is told at most this often.
 pub const PULL_PROGRESS_MS: u64 = 500;
 /// Size of a reply that is read whole (a list of a thousand containers is about 1.5 MB).
@@ -212,6 +214,8 @@ pub const WORKERS: usize = 4;
 pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
 pub const PULLERS: usize = 2;
+/// Of these, pulls from one registry: one that hangs leaves a place for the others.
+pub const PULLS_OF_REGISTRY: usize = PULLERS - 1;
 /// Open files the agent asks the system for.
 pub const OPEN_FILES: u64 = 65_536;
 /// Events waiting for the monitor.
@@ -240,6 +244,8 @@ const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
 // A log that is copied in time fits into the space that the reserve gives up: 24 bytes a page.
 const _: () = assert!(STORE_CHECKPOINT_PAGES as u64 * (4_096 + 24) < STORE_RESERVE_BYTES);
 const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
+const _: () = assert!(PULLS_OF_REGISTRY >= 1);
+const _: () = assert!(PULL_PROGRESS_MS < PULL_STALL_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);

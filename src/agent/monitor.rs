@@ -10,11 +10,13 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
+use super::puller::PullJob;
 use super::worker::Job;
 use super::{Core, Rooms, now};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, Step, StepId};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, PullId, Step, StepId};
 use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
+use crate::engine::cancel::Cancel;
 use crate::limits;
 use crate::os::{clock, thread};
 
@@ -31,7 +33,7 @@ pub struct Outlets {
     /// nothing else.
     pub starts: Sender<Job>,
     /// To the pullers.
-    pub pulls: Sender<Arc<str>>,
+    pub pulls: Sender<PullJob>,
 }
 
 struct Monitor {
@@ -49,8 +51,8 @@ struct Monitor {
     jobs_out: usize,
     starts: VecDeque<Step>,
     starts_out: HashSet<StepId>,
-    pulls: VecDeque<Arc<str>>,
-    pulls_out: usize,
+    pulls: VecDeque<(PullId, Arc<str>)>,
+    pulls_out: HashMap<PullId, Arc<Cancel>>,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
     /// When the stop has to be over, on the boot clock.
@@ -78,7 +80,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             starts: VecDeque::new(),
             starts_out: HashSet::new(),
             pulls: VecDeque::new(),
-            pulls_out: 0,
+            pulls_out: HashMap::new(),
             asks: HashMap::new(),
             last_ask: 0,
             stop_by_ms: None,
@@ -130,6 +132,7 @@ impl Monitor {
             Mail::Stop => {
                 self.stop_by_ms = Some(clock::boot_ms() + limits::FINISH_MS);
                 self.drop_queues();
+                self.pulls_out.values().for_each(|cancel| cancel.cancel());
             }
         }
     }
@@ -149,7 +152,7 @@ impl Monitor {
         match event {
             Event::StepDone(step, _) if self.starts_out.remove(step) => {}
             Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
-            Event::PullDone(..) => self.pulls_out -= 1,
+            Event::PullDone(pull, _) => drop(self.pulls_out.remove(pull)),
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
                 let steps = self.gated.remove(commit).unwrap_or_default();
@@ -173,7 +176,8 @@ impl Monitor {
                     None => self.queue(step),
                 },
                 Effect::Release(step) => self.release(step),
-                Effect::Pull(image) => self.pulls.push_back(image),
+                Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
+                Effect::CancelPull(pull) => self.cancel_pull(pull),
                 // Ahead of the steps: what they wait for may be in it.
                 Effect::List(id) => self.jobs.push_front(Job::List(id)),
                 Effect::ReopenStream => {
@@ -197,6 +201,13 @@ impl Monitor {
         match step.op {
             Op::Start(..) => self.starts.push_back(step),
             _ => self.jobs.push_back(Job::Step(step)),
+        }
+    }
+
+    fn cancel_pull(&mut self, pull: PullId) {
+        self.pulls.retain(|(waiting, _)| *waiting != pull);
+        if let Some(cancel) = self.pulls_out.get(&pull) {
+            cancel.cancel();
         }
     }
 
@@ -245,13 +256,15 @@ impl Monitor {
             }
             self.starts_out.insert(id);
         }
-        while self.pulls_out < limits::PULLERS {
-            let Some(image) = self.pulls.pop_front() else { break };
-            if self.out.pulls.try_send(image).is_err() {
+        while self.pulls_out.len() < limits::PULLERS {
+            let Some((pull, image)) = self.pulls.pop_front() else { break };
+            let cancel = Arc::<Cancel>::default();
+            let job = PullJob { pull, image, cancel: cancel.clone() };
+            if self.out.pulls.try_send(job).is_err() {
                 log::error!("bug: the pullers' inbox is full or closed");
                 break;
             }
-            self.pulls_out += 1;
+            self.pulls_out.insert(pull, cancel);
         }
     }
 

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::declared::Pull;
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
@@ -75,6 +76,18 @@ pub enum FlightKind {
     Forget(CommitId),
 }
 
+/// How far a pull has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PullPhase {
+    /// It has no place yet.
+    #[default]
+    Queued,
+    /// The engine pulls.
+    Moving,
+    /// All is there, and the disk is waited for.
+    Syncing,
+}
+
 /// What a workload waits for beside time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Hold {
@@ -142,6 +155,8 @@ pub struct Workload {
     pub pulled: u64,
     /// It waits for the pull of its image.
     pub pulling: bool,
+    /// How far that has come.
+    pub pull_phase: PullPhase,
     /// It is to be started, and as many starts as may be are in flight.
     pub start_waits: bool,
     /// What else it waits for.
@@ -202,6 +217,7 @@ impl Workload {
             slow: false,
             pulled: 0,
             pulling: false,
+            pull_phase: PullPhase::default(),
             start_waits: false,
             hold: None,
             start_expected: None,
@@ -343,6 +359,15 @@ impl Workload {
             }
         };
         other || self.record.desired != Desired::Running
+    }
+
+    /// What is declared cannot be made without the image that is being pulled.
+    pub fn wants_pull(&self) -> bool {
+        let record = &self.record;
+        self.pulling
+            && record.desired == Desired::Running
+            && record.declared.spec.pull != Pull::Never
+            && (record.current.is_none() || self.needs_update())
     }
 
     /// Past five refusals it is left alone.

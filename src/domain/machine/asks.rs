@@ -235,11 +235,6 @@ impl Machine {
         w.hold = None;
         w.retry_at = None;
         w.unknowns = 0;
-        if std::mem::take(&mut w.pulling) {
-            for pull in self.pulls.values_mut() {
-                pull.waiting.remove(uid);
-            }
-        }
         self.mark(uid);
     }
 

@@ -18,7 +18,7 @@ use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
 use super::record::{Desired, Record};
 use super::time::{Now, Span, Tick};
-use super::view::{PullProgress, Status, TaskId};
+use super::view::{Status, TaskId};
 use crate::limits;
 
 mod answers;
@@ -34,6 +34,8 @@ mod journal;
 mod listing;
 
 mod publish;
+
+mod pulls;
 
 mod starts;
 
@@ -99,7 +101,7 @@ pub struct Machine {
     engine: EngineLink,
     store_state: StoreState,
     journal: journal::Journal,
-    pulls: BTreeMap<Arc<str>, PullState>,
+    pulls: pulls::Pulls,
     /// Networks whose removal is under way, by application.
     closing: BTreeSet<Label>,
     /// A step of a workload with a timed-out call is in flight.
@@ -157,13 +159,6 @@ struct StoreState {
     urgent: bool,
 }
 
-/// One image being pulled.
-#[derive(Debug, Default)]
-struct PullState {
-    waiting: BTreeSet<Uid>,
-    progress: PullProgress,
-}
-
 impl Machine {
     /// A machine that has seen nothing yet, and the effects that publish what the store holds.
     pub fn new(start: Start, now: Now) -> (Self, Vec<Effect>) {
@@ -185,7 +180,7 @@ impl Machine {
             engine: EngineLink::default(),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
-            pulls: BTreeMap::new(),
+            pulls: pulls::Pulls::default(),
             closing: BTreeSet::new(),
             slow_step: None,
             steps: IdMap::default(),
@@ -236,8 +231,9 @@ impl Machine {
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
-            Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
-            Event::PullDone(image, result) => self.on_pull_done(&image, result),
+            Event::PullProgress(pull, progress) => self.on_pull_progress(pull, progress),
+            Event::PullSyncs(pull) => self.on_pull_syncs(pull),
+            Event::PullDone(pull, result) => self.on_pull_done(pull, &result),
         }
         self.take_deadlines();
         self.pass();
@@ -254,7 +250,8 @@ impl Machine {
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
         let journal = self.journal.next_deadline(self.engine_is_ready());
-        [workloads, list, flush, journal].into_iter().flatten().min()
+        let pulls = self.pulls.next_deadline();
+        [workloads, list, flush, journal, pulls].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -308,6 +305,7 @@ impl Machine {
         let turn = starts::Turn::of(&w);
         self.due.remove(&turn);
         self.starts.forget(&turn);
+        self.leave_pull(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -338,6 +336,7 @@ impl Machine {
             }
             self.mark(&uid);
         }
+        self.end_stalled_pulls();
         self.check_list_deadline();
     }
 
@@ -361,6 +360,7 @@ impl Machine {
         self.check_start_shown(uid);
         self.release_gate(uid);
         self.adopt(uid, false);
+        self.tend_pull(uid);
         // Each turn of this loop changes the record towards a step or sends one; the bound only
         // turns a bug into a logged one.
         for turn in 0.. {

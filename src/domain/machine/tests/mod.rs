@@ -25,6 +25,8 @@ mod journal;
 
 mod late;
 
+mod pulls;
+
 mod restart;
 
 mod starts;
