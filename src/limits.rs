@@ -25,6 +25,8 @@ pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// An exit this long before the agent is told to stop is taken for a part of a shutdown.
+pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
 

@@ -131,6 +131,7 @@ impl Monitor {
             }
             Mail::Stop => {
                 self.stop_by_ms = Some(clock::boot_ms() + limits::FINISH_MS);
+                self.step(Event::Stopping);
                 self.drop_queues();
                 self.pulls_out.values().for_each(|cancel| cancel.cancel());
             }

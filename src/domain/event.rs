@@ -16,6 +16,8 @@ use super::view::PullProgress;
 pub enum Event {
     /// A deadline of the machine has passed.
     Deadline,
+    /// The agent is told to stop.
+    Stopping,
     /// Somebody asks for something.
     Ask(AskId, Request),
     /// A commit ended.

@@ -9,6 +9,7 @@ use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
+use super::recent::Before;
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
 use super::restart;
 use super::spec_hash::{is_comparable, spec_hash};
@@ -133,6 +134,8 @@ pub struct Workload {
     pub touched: u64,
     /// An exit that is found now happened while the event stream was lost.
     pub gap: bool,
+    /// What exits of the last few seconds changed.
+    pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
     /// The same for the first of the discards.
@@ -206,6 +209,7 @@ impl Workload {
             step: None,
             touched: 0,
             gap: false,
+            recent_exits: Vec::new(),
             stop_deadline: None,
             discard_deadline: None,
             removal_rests_until: None,
@@ -451,6 +455,7 @@ impl Workload {
             // Cut short by somebody else: it is started once more.
             (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
             (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
+                self.remember_before_exit(context);
                 let cause = self.next_seen.reading().map(|r| exit_of(r, false));
                 let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
                 self.fail_update(cause, context);

@@ -31,6 +31,8 @@ mod discards;
 
 pub mod judge;
 
+pub mod recent;
+
 pub mod plan;
 
 pub mod show;

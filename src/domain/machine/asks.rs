@@ -235,6 +235,7 @@ impl Machine {
         w.hold = None;
         w.retry_at = None;
         w.unknowns = 0;
+        w.recent_exits.clear();
         self.mark(uid);
     }
 

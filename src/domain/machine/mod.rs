@@ -223,6 +223,7 @@ impl Machine {
         self.order += 1;
         match event {
             Event::Deadline => {}
+            Event::Stopping => self.on_stopping(),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
@@ -321,6 +322,24 @@ impl Machine {
             self.mark(&successor);
         }
         self.publish_removed(&w);
+    }
+
+    /// At a shutdown of the device the containers are told first.
+    fn on_stopping(&mut self) {
+        let context = Context { now: self.now, boot: &self.boot };
+        let mut forgiven = BTreeSet::new();
+        for (uid, w) in &mut self.workloads {
+            // And what is seen to end from now on.
+            w.gap = true;
+            if w.forgive_recent_exits(context) {
+                forgiven.insert(uid.clone());
+            }
+        }
+        for uid in &forgiven {
+            // Nothing is planned any more.
+            self.note_dirty(uid);
+            self.publish(uid);
+        }
     }
 
     // --- one pass ------------------------------------------------------------------------------

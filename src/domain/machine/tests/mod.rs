@@ -29,6 +29,8 @@ mod pulls;
 
 mod restart;
 
+mod shutdown;
+
 mod starts;
 
 mod states;

@@ -206,7 +206,15 @@ impl World {
         }
     }
 
-    /// The same, and whatever a test had set up is over but for containers that cannot be removed.
+    /// The agent is told to stop, and writes what it still had to write.
+    pub fn tell_to_stop(&mut self) {
+        self.feed(Event::Stopping);
+        let last = self.machine.flush_all();
+        self.take(last);
+        self.go_on();
+    }
+
+    /// A crash, and whatever a test had set up is over but for containers that cannot be removed.
     pub fn restart_agent(mut self, boot: &str) -> Self {
         self.engine = mem::take(&mut self.engine).recovered();
         self.store = mem::take(&mut self.store).recovered();
