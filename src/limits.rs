@@ -30,8 +30,17 @@ pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// An exit this long before the agent is told to stop is taken for a part of a shutdown.
+pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
+
+/// `schedule` of a workload when the manifest names none.
+pub const SCHEDULE: u32 = 100;
+/// Largest `schedule` that a manifest may name.
+pub const SCHEDULE_MAX: u32 = 1_000_000;
+/// Calls to start a container that are in flight at once, apart from all other calls.
+pub const STARTS: usize = 4;
 
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
@@ -173,8 +182,10 @@ pub const ENGINE_CONNECT_MS: u64 = 5_000;
 pub const ENGINE_READ_MS: u64 = 15_000;
 /// Create, start, kill, remove: calls that may wait for a slow disk.
 pub const ENGINE_WRITE_MS: u64 = 120_000;
-/// A pull without a byte for this long is given up.
+/// A pull in which nothing moves for this long gives up its place, and is tried again later.
 pub const PULL_STALL_MS: u64 = 60_000;
+/// The same as a call, if that did not end it.
+pub const ENGINE_PULL_MS: u64 = 2 * PULL_STALL_MS;
 /// Progress of a pull is told at most this often.
 pub const PULL_PROGRESS_MS: u64 = 500;
 /// Size of a reply that is read whole (a list of a thousand containers is about 1.5 MB).
@@ -190,8 +201,8 @@ pub const PULL_LAYERS: usize = 1_024;
 
 /// Input and output buffer of one connection, each; also the longest head of an answer.
 pub const UNIX_HTTP_BUFFER_BYTES: usize = 16 << 10;
-/// Idle connections that are kept for the next request: one for each worker.
-pub const UNIX_HTTP_IDLE: usize = WORKERS;
+/// Idle connections that are kept for the next request: one for each worker and each start.
+pub const UNIX_HTTP_IDLE: usize = WORKERS + STARTS;
 
 /// Path of a Unix socket: what the kernel takes, less the final NUL.
 pub const SOCKET_PATH_BYTES: usize = 107;
@@ -210,6 +221,8 @@ pub const WORKERS: usize = 4;
 pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
 pub const PULLERS: usize = 2;
+/// Of these, pulls from one registry: one that hangs leaves a place for the others.
+pub const PULLS_OF_REGISTRY: usize = PULLERS - 1;
 /// Open files the agent asks the system for.
 pub const OPEN_FILES: u64 = 65_536;
 /// Events waiting for the monitor.
@@ -241,6 +254,8 @@ const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
 // A log that is copied in time fits into the space that the reserve gives up: 24 bytes a page.
 const _: () = assert!(STORE_CHECKPOINT_PAGES as u64 * (4_096 + 24) < STORE_RESERVE_BYTES);
 const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
+const _: () = assert!(PULLS_OF_REGISTRY >= 1);
+const _: () = assert!(PULL_PROGRESS_MS < PULL_STALL_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
 const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENGINE_WRITE_MS);
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::scope;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
+    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::fault::Fault;
@@ -178,9 +178,11 @@ fn spec() -> Spec {
             policy: RestartPolicy::Never,
             delay: Span::seconds(10),
             max_delay: Span::seconds(300),
+            stuck: WhenStuck::Retry,
         },
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
         resources: Resources::default(),
+        schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
     }
 }

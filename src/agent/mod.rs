@@ -269,13 +269,17 @@ fn start_threads(
     threads.writer = Some(writer::start(opened.store, batches_in, rooms)?);
     let (jobs, jobs_in) = bounded(workers);
     for number in 1..=workers {
-        threads.workers.push(worker::start(number, rooms, jobs_in.clone())?);
+        threads.workers.push(worker::start(&format!("worker-{number}"), rooms, jobs_in.clone())?);
+    }
+    let (starts, starts_in) = bounded(limits::STARTS);
+    for number in 1..=limits::STARTS {
+        threads.workers.push(worker::start(&format!("start-{number}"), rooms, starts_in.clone())?);
     }
     let (pulls, pulls_in) = bounded(limits::PULLERS);
     for number in 1..=limits::PULLERS {
         threads.workers.push(puller::start(number, rooms, pulls_in.clone())?);
     }
-    let out = monitor::Outlets { batches, jobs, workers, pulls };
+    let out = monitor::Outlets { batches, jobs, workers, starts, pulls };
     threads.monitor = Some(monitor::start(core, out, rooms)?);
     let (stop, stopped) = bounded(0);
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);

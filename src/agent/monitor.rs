@@ -1,7 +1,7 @@
 //! The thread that owns the machine. It takes everything that waits, lets the machine step, and
 //! carries the effects to the other threads without ever blocking on one of them.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{HashMap, HashSet, VecDeque};
 use std::io;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -10,11 +10,13 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
+use super::puller::PullJob;
 use super::worker::Job;
 use super::{Core, Rooms, now};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Step, StepId};
+use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, PullId, Step, StepId};
 use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
+use crate::engine::cancel::Cancel;
 use crate::limits;
 use crate::os::{clock, thread};
 
@@ -27,8 +29,11 @@ pub struct Outlets {
     pub jobs: Sender<Job>,
     /// How many of them there are.
     pub workers: usize,
+    /// To the workers that carry out starts and nothing else, so that starts which hang hold up
+    /// nothing else.
+    pub starts: Sender<Job>,
     /// To the pullers.
-    pub pulls: Sender<Arc<str>>,
+    pub pulls: Sender<PullJob>,
 }
 
 struct Monitor {
@@ -44,8 +49,10 @@ struct Monitor {
     gated: HashMap<CommitId, Vec<Step>>,
     jobs: VecDeque<Job>,
     jobs_out: usize,
-    pulls: VecDeque<Arc<str>>,
-    pulls_out: usize,
+    starts: VecDeque<Step>,
+    starts_out: HashSet<StepId>,
+    pulls: VecDeque<(PullId, Arc<str>)>,
+    pulls_out: HashMap<PullId, Arc<Cancel>>,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
     /// When the stop has to be over, on the boot clock.
@@ -70,8 +77,10 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             gated: HashMap::new(),
             jobs: VecDeque::new(),
             jobs_out: 0,
+            starts: VecDeque::new(),
+            starts_out: HashSet::new(),
             pulls: VecDeque::new(),
-            pulls_out: 0,
+            pulls_out: HashMap::new(),
             asks: HashMap::new(),
             last_ask: 0,
             stop_by_ms: None,
@@ -122,9 +131,9 @@ impl Monitor {
             }
             Mail::Stop => {
                 self.stop_by_ms = Some(clock::boot_ms() + limits::FINISH_MS);
-                self.jobs.clear();
-                self.pulls.clear();
-                self.gated.clear();
+                self.step(Event::Stopping);
+                self.drop_queues();
+                self.pulls_out.values().for_each(|cancel| cancel.cancel());
             }
         }
     }
@@ -142,13 +151,14 @@ impl Monitor {
     /// Keeps account of what is in flight.
     fn note_end(&mut self, event: &Event) {
         match event {
+            Event::StepDone(step, _) if self.starts_out.remove(step) => {}
             Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
-            Event::PullDone(..) => self.pulls_out -= 1,
+            Event::PullDone(pull, _) => drop(self.pulls_out.remove(pull)),
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
                 let steps = self.gated.remove(commit).unwrap_or_default();
                 if result.is_ok() {
-                    self.jobs.extend(steps.into_iter().map(Job::Step));
+                    steps.into_iter().for_each(|step| self.queue(step));
                 }
             }
             _ => {}
@@ -164,10 +174,11 @@ impl Monitor {
                 Effect::Persist(commit) => self.batch.push(commit),
                 Effect::Run(step) => match step.after {
                     Some(commit) => self.gated.entry(commit).or_default().push(step),
-                    None => self.jobs.push_back(Job::Step(step)),
+                    None => self.queue(step),
                 },
                 Effect::Release(step) => self.release(step),
-                Effect::Pull(image) => self.pulls.push_back(image),
+                Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
+                Effect::CancelPull(pull) => self.cancel_pull(pull),
                 // Ahead of the steps: what they wait for may be in it.
                 Effect::List(id) => self.jobs.push_front(Job::List(id)),
                 Effect::ReopenStream => {
@@ -187,11 +198,25 @@ impl Monitor {
         }
     }
 
-    fn release(&mut self, id: StepId) {
-        for steps in self.gated.values_mut() {
-            let released = steps.extract_if(.., |step| step.id == id);
-            self.jobs.extend(released.map(Job::Step));
+    fn queue(&mut self, step: Step) {
+        match step.op {
+            Op::Start(..) => self.starts.push_back(step),
+            _ => self.jobs.push_back(Job::Step(step)),
         }
+    }
+
+    fn cancel_pull(&mut self, pull: PullId) {
+        self.pulls.retain(|(waiting, _)| *waiting != pull);
+        if let Some(cancel) = self.pulls_out.get(&pull) {
+            cancel.cancel();
+        }
+    }
+
+    fn release(&mut self, id: StepId) {
+        let gated = self.gated.values_mut();
+        let released = gated.flat_map(|steps| steps.extract_if(.., |step| step.id == id));
+        let released: Vec<Step> = released.collect();
+        released.into_iter().for_each(|step| self.queue(step));
     }
 
     fn answer(&mut self, ask: AskId, answer: Answer) {
@@ -223,27 +248,44 @@ impl Monitor {
             }
             self.jobs_out += 1;
         }
-        while self.pulls_out < limits::PULLERS {
-            let Some(image) = self.pulls.pop_front() else { break };
-            if self.out.pulls.try_send(image).is_err() {
+        while self.starts_out.len() < limits::STARTS {
+            let Some(step) = self.starts.pop_front() else { break };
+            let id = step.id;
+            if self.out.starts.try_send(Job::Step(step)).is_err() {
+                log::error!("bug: the inbox of the starts is full or closed");
+                break;
+            }
+            self.starts_out.insert(id);
+        }
+        while self.pulls_out.len() < limits::PULLERS {
+            let Some((pull, image)) = self.pulls.pop_front() else { break };
+            let cancel = Arc::<Cancel>::default();
+            let job = PullJob { pull, image, cancel: cancel.clone() };
+            if self.out.pulls.try_send(job).is_err() {
                 log::error!("bug: the pullers' inbox is full or closed");
                 break;
             }
-            self.pulls_out += 1;
+            self.pulls_out.insert(pull, cancel);
         }
     }
 
     // --- stop ----------------------------------------------------------------------------------
 
+    fn drop_queues(&mut self) {
+        self.jobs.clear();
+        self.starts.clear();
+        self.pulls.clear();
+        self.gated.clear();
+    }
+
     /// After a stop was asked for: steps and commits in flight have ended, or their time is over,
     /// and what the machine still had to write is on its way to the writer.
     fn is_done(&mut self) -> bool {
         let Some(by) = self.stop_by_ms else { return false };
-        self.jobs.clear();
-        self.pulls.clear();
-        self.gated.clear();
+        self.drop_queues();
         let late = clock::boot_ms() >= by;
-        if !late && (self.jobs_out > 0 || self.commits_out > 0) {
+        let steps_out = self.jobs_out + self.starts_out.len();
+        if !late && (steps_out > 0 || self.commits_out > 0) {
             return false;
         }
         let last = self.machine.flush_all();

@@ -26,13 +26,13 @@ pub enum Job {
     List(ListId),
 }
 
-/// Starts worker `number`. It ends when the channel of its jobs closes.
+/// Starts a worker, whose thread is called `name`. It ends when the channel of its jobs closes.
 ///
 /// # Errors
 /// The system has no more threads.
-pub fn start(number: usize, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<JoinHandle<()>> {
+pub fn start(name: &str, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<JoinHandle<()>> {
     let rooms = rooms.clone();
-    thread::spawn(&format!("worker-{number}"), move || {
+    thread::spawn(name, move || {
         for job in jobs {
             let event = match job {
                 Job::Step(step) => {

@@ -50,6 +50,8 @@ pub struct Spec {
     pub stop: Stop,
     /// Limits.
     pub resources: Resources,
+    /// Among workloads that are due together, lower starts first.
+    pub schedule: u32,
     /// Log limits.
     pub log: Log,
 }
@@ -234,6 +236,7 @@ impl Spec {
             restart: Restart::default(),
             stop: Stop::default(),
             resources: Resources::default(),
+            schedule: limits::SCHEDULE,
             log: Log::default(),
         }
     }

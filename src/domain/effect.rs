@@ -20,7 +20,10 @@ pub enum Effect {
     /// Carry out a step that waits for its commit without waiting any longer.
     Release(StepId),
     /// Pull an image.
-    Pull(Arc<str>),
+    Pull(PullId, Arc<str>),
+    /// Close the connection of a pull, so that the engine ends it. What it answers is of no
+    /// interest any more.
+    CancelPull(PullId),
     /// List the containers of this node.
     List(ListId),
     /// Close the event stream and open it again: it is in doubt.
@@ -59,6 +62,10 @@ pub struct CommitId(pub u64);
 /// The number of a step, counted up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
 pub struct StepId(pub u64);
+
+/// The number of a pull, counted up.
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PullId(pub u64);
 
 /// The number of a listing, counted up.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::declared::Declared;
-use super::effect::{CommitId, ListId, StepId};
+use super::effect::{CommitId, ListId, PullId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
 use super::names::{ContainerId, Source, StoreId, Uid};
@@ -16,6 +16,8 @@ use super::view::PullProgress;
 pub enum Event {
     /// A deadline of the machine has passed.
     Deadline,
+    /// The agent is told to stop.
+    Stopping,
     /// Somebody asks for something.
     Ask(AskId, Request),
     /// A commit ended.
@@ -34,9 +36,11 @@ pub enum Event {
     /// A step ended.
     StepDone(StepId, Result<Outcome, Fault>),
     /// A pull moves.
-    PullProgress(Arc<str>, PullProgress),
+    PullProgress(PullId, PullProgress),
+    /// A pull brought all of its image, which is being made durable.
+    PullSyncs(PullId),
     /// A pull ended.
-    PullDone(Arc<str>, Result<(), Fault>),
+    PullDone(PullId, Result<(), Fault>),
 }
 
 /// The number under which the shell keeps who asked.

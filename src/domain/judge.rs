@@ -83,6 +83,7 @@ impl Workload {
         if exit.interrupted {
             self.record.wait = None;
         } else {
+            self.remember_before_exit(context);
             if let Some(text) = restart::crash_text(&exit) {
                 self.note_error(text, context);
             }

@@ -4,10 +4,12 @@
 
 use std::sync::Arc;
 
+use super::declared::Pull;
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
+use super::recent::Before;
 use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
 use super::restart;
 use super::spec_hash::{is_comparable, spec_hash};
@@ -75,6 +77,18 @@ pub enum FlightKind {
     Forget(CommitId),
 }
 
+/// How far a pull has come.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum PullPhase {
+    /// It has no place yet.
+    #[default]
+    Queued,
+    /// The engine pulls.
+    Moving,
+    /// All is there, and the disk is waited for.
+    Syncing,
+}
+
 /// What a workload waits for beside time.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Hold {
@@ -120,6 +134,8 @@ pub struct Workload {
     pub touched: u64,
     /// An exit that is found now happened while the event stream was lost.
     pub gap: bool,
+    /// What exits of the last few seconds changed.
+    pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
     /// The same for the first of the discards.
@@ -150,6 +166,10 @@ pub struct Workload {
     pub told_stuck: bool,
     /// It waits for the pull of its image.
     pub pulling: bool,
+    /// How far that has come.
+    pub pull_phase: PullPhase,
+    /// It is to be started, and as many starts as may be are in flight.
+    pub start_waits: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -198,6 +218,7 @@ impl Workload {
             step: None,
             touched: 0,
             gap: false,
+            recent_exits: Vec::new(),
             stop_deadline: None,
             discard_deadline: None,
             removal_rests_until: None,
@@ -212,6 +233,8 @@ impl Workload {
             rebuild_failed: 0,
             rests_until_rebuilt: false,
             pulling: false,
+            pull_phase: PullPhase::default(),
+            start_waits: false,
             hold: None,
             start_expected: None,
             start_shown: false,
@@ -359,6 +382,15 @@ impl Workload {
         other || self.record.desired != Desired::Running
     }
 
+    /// What is declared cannot be made without the image that is being pulled.
+    pub fn wants_pull(&self) -> bool {
+        let record = &self.record;
+        self.pulling
+            && record.desired == Desired::Running
+            && record.declared.spec.pull != Pull::Never
+            && (record.current.is_none() || self.needs_update())
+    }
+
     /// Past five refusals it is left alone.
     pub fn given_up(&self) -> bool {
         self.record.refusals >= limits::REFUSALS
@@ -446,6 +478,7 @@ impl Workload {
             // Cut short by somebody else: it is started once more.
             (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
             (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
+                self.remember_before_exit(context);
                 let cause = self.next_seen.reading().map(|r| exit_of(r, false));
                 let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
                 self.fail_update(cause, context);

@@ -37,6 +37,8 @@ pub mod stuck;
 
 pub mod judge;
 
+pub mod recent;
+
 pub mod plan;
 
 pub mod show;

@@ -1,7 +1,7 @@
 //! How a workload is shown: desired, policy and what was seen give State(Substate), the runtime
 //! state and one line. `docs/states.md` has the same as a table.
 
-use super::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
+use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::{Desired, Exit};
 use super::time::Tick;
@@ -193,9 +193,13 @@ fn not_running(w: &Workload, context: Context) -> Shown {
             _ => {}
         }
     }
+    if w.start_waits {
+        return shown(State::PendingStarting, at_rest(w), start_wait());
+    }
     if w.pulling {
-        let info = format!("pulling {}", w.record.declared.spec.image);
-        return shown(State::PendingStarting, RuntimeState::Pulling, info);
+        let waits = w.pull_phase == PullPhase::Queued;
+        let runtime = if waits { at_rest(w) } else { RuntimeState::Pulling };
+        return shown(State::PendingStarting, runtime, pull_info(w));
     }
     if w.needs_update() && w.record.current.is_some() {
         let info = format!("{}: {}", purpose(w), doing(w));
@@ -284,11 +288,24 @@ fn purpose(w: &Workload) -> String {
     }
 }
 
+fn pull_info(w: &Workload) -> String {
+    let image = &w.record.declared.spec.image;
+    match w.pull_phase {
+        PullPhase::Queued => format!("waits for other pulls before that of {image}"),
+        PullPhase::Moving => format!("pulling {image}"),
+        PullPhase::Syncing => format!("pulled {image}, waits for the disk"),
+    }
+}
+
+fn start_wait() -> String {
+    format!("waits for other starts, {} at a time", limits::STARTS)
+}
+
 /// What is being done about an update.
 fn doing(w: &Workload) -> String {
-    let image = &w.record.declared.spec.image;
     match w.step.as_ref().map(|flight| flight.kind) {
-        _ if w.pulling => format!("pulling {image}"),
+        _ if w.pulling => pull_info(w),
+        _ if w.start_waits => start_wait(),
         Some(FlightKind::Create) => "creating the new container".to_owned(),
         Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
         Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),

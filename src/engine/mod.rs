@@ -12,6 +12,10 @@ use crate::domain::names::ContainerId;
 use crate::domain::observed::{EngineInfo, Listed, Reading};
 use crate::domain::view::PullProgress;
 
+use cancel::Cancel;
+
+pub mod cancel;
+
 pub mod docker;
 
 /// A container engine. Dispatch goes through this enum, so the compiler lists what another engine
@@ -124,14 +128,31 @@ impl Engine {
         }
     }
 
-    /// Pulls an image and tells how far it has come.
+    /// Pulls an image and tells how far it has come, each time that something moves. Whether it
+    /// brought anything: what is there already is good, too. It has a connection of its own, which
+    /// `cancel` closes; the engine ends the pull then.
     ///
     /// # Errors
     /// `Refused` for a reference that no registry could answer, `Trouble` for the rest, `Timeout`
-    /// when nothing came for a minute, and those of the connection.
-    pub fn pull(&self, image: &str, tell: &mut dyn FnMut(PullProgress)) -> Result<(), Fault> {
+    /// when nothing came for two minutes, and those of the connection, a cancel included.
+    pub fn pull(
+        &self,
+        image: &str,
+        cancel: &Cancel,
+        tell: &mut dyn FnMut(PullProgress),
+    ) -> Result<bool, Fault> {
         match self {
-            Self::Docker(docker) => docker.pull(image, tell),
+            Self::Docker(docker) => docker.pull(image, cancel, tell),
+        }
+    }
+
+    /// Makes durable what pulls brought: engines answer before the disk has it. Waits for the disk.
+    ///
+    /// # Errors
+    /// `Trouble` when the disk fails.
+    pub fn sync_images(&self) -> Result<(), Fault> {
+        match self {
+            Self::Docker(docker) => docker.sync_images(),
         }
     }
 

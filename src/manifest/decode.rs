@@ -9,7 +9,7 @@ use super::{choice, env, ports, render, shape, signal, volumes, words};
 use crate::domain::declared::{Declared, Log, Network, Port, Pull, Resources, Restart, Spec, Stop};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
-use crate::limits::RESTART_DELAY_MIN_MS;
+use crate::limits::{RESTART_DELAY_MIN_MS, SCHEDULE};
 use crate::yaml::field::{Field, Members};
 use crate::yaml::{Flaws, Node, shown};
 
@@ -96,6 +96,8 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
     let restart = members.or("restart", Restart::default(), flaws, restart);
     let stop = members.or("stop", Stop::default(), flaws, stop);
     let resources = members.or("resources", Resources::default(), flaws, resources);
+    let schedule = members
+        .or("schedule", SCHEDULE, flaws, |f, flaws| f.parse("a number", flaws, quantity::schedule));
     let log = members.or("log", Log::default(), flaws, log);
     let (network, ports) = network_and_ports(&members, apply);
     Some(Spec {
@@ -112,6 +114,7 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
         restart: restart?,
         stop: stop?,
         resources: resources?,
+        schedule: schedule?,
         log: log?,
     })
 }

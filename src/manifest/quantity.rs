@@ -1,7 +1,7 @@
 //! Sizes, durations, shares of processors, counts.
 
 use crate::domain::time::Span;
-use crate::limits::{LOG_FILES, MANIFEST_SPAN_MS};
+use crate::limits::{LOG_FILES, MANIFEST_SPAN_MS, SCHEDULE_MAX};
 use crate::yaml::shown;
 
 /// What a size may be.
@@ -94,6 +94,13 @@ pub fn log_files(text: &str) -> Result<u32, String> {
     digits(text)
         .filter(|number| (1..=LOG_FILES).contains(number))
         .ok_or_else(|| format!("must be a number from 1 to {LOG_FILES}, found {}", shown(text)))
+}
+
+/// A place in the order of starts.
+pub fn schedule(text: &str) -> Result<u32, String> {
+    digits(text)
+        .filter(|number| *number <= SCHEDULE_MAX)
+        .ok_or_else(|| format!("must be a number from 0 to {SCHEDULE_MAX}, found {}", shown(text)))
 }
 
 /// A number in digits and nothing else; `FromStr` alone would take a sign.

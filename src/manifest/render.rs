@@ -66,6 +66,7 @@ struct SpecJson<'a> {
     resources: Option<ResourcesJson>,
     restart: RestartJson,
     stop: StopJson<'a>,
+    schedule: u32,
     log: LogJson<'a>,
 }
 
@@ -116,6 +117,7 @@ fn spec_json(spec: &Spec) -> SpecJson<'_> {
         resources: resources_json(&spec.resources),
         restart: restart_json(&spec.restart),
         stop: stop_json(&spec.stop),
+        schedule: spec.schedule,
         log: log_json(&spec.log),
     }
 }

@@ -28,6 +28,7 @@ pub const SPEC: Shape = Shape {
         "resources",
         "restart",
         "stop",
+        "schedule",
         "log",
     ],
     later: &[
@@ -52,7 +53,6 @@ pub const SPEC: Shape = Shape {
         "rerun",
         "healthCheck",
         "dependsOn",
-        "schedule",
     ],
 };
 

@@ -25,6 +25,8 @@ pub mod signal;
 
 pub mod space;
 
+pub mod sync;
+
 pub mod thread;
 
 pub mod unix_http;

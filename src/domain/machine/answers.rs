@@ -1,4 +1,4 @@
-//! What steps and pulls came to.
+//! What steps came to.
 
 use super::{LOOK, Machine};
 use crate::domain::declared::Pull;
@@ -8,7 +8,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Phase, Reading, Seen};
-use crate::domain::view::{PullProgress, TaskState};
+use crate::domain::view::TaskState;
 use crate::limits;
 
 impl Machine {
@@ -17,6 +17,7 @@ impl Machine {
             return;
         }
         let Some(uid) = self.steps.remove(&step) else { return };
+        self.starts.end(step);
         let order = self.order;
         let Some(w) = self.workloads.get_mut(&uid) else { return };
         if w.step.as_ref().is_none_or(|flight| flight.step != step) {
@@ -97,7 +98,7 @@ impl Machine {
         }
     }
 
-    fn with(&mut self, uid: &Uid, change: impl FnOnce(&mut Workload, Context)) {
+    pub(super) fn with(&mut self, uid: &Uid, change: impl FnOnce(&mut Workload, Context)) {
         if let Some(w) = self.workloads.get_mut(uid) {
             change(w, Context { now: self.now, boot: &self.boot });
         }
@@ -341,39 +342,6 @@ impl Machine {
                 self.with(uid, |w, _| w.mark_stale(slot));
             }
             _ => self.unknown(uid, Some(slot)),
-        }
-    }
-
-    // --- pulls ---------------------------------------------------------------------------------
-
-    pub(super) fn on_pull_progress(&mut self, image: &str, progress: PullProgress) {
-        let Some(pull) = self.pulls.get_mut(image) else { return };
-        pull.progress = progress;
-        for uid in pull.waiting.clone() {
-            self.mark(&uid);
-        }
-    }
-
-    pub(super) fn on_pull_done(&mut self, image: &str, result: Result<(), Fault>) {
-        let Some(pull) = self.pulls.remove(image) else { return };
-        for uid in pull.waiting {
-            self.mark(&uid);
-            self.with(&uid, |w, context| {
-                if !std::mem::take(&mut w.pulling) {
-                    return;
-                }
-                match &result {
-                    Ok(()) => {
-                        w.pulled = w.record.generation;
-                        w.pulled_for = w.record.rebuilds_asked;
-                    }
-                    Err(fault) if fault.kind == FaultKind::Away => w.note_unknown(context),
-                    Err(fault) => {
-                        w.unreserve();
-                        w.fail_try(Slot::Next, fault, context);
-                    }
-                }
-            });
         }
     }
 

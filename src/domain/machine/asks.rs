@@ -242,11 +242,7 @@ impl Machine {
         w.hold = None;
         w.retry_at = None;
         w.unknowns = 0;
-        if std::mem::take(&mut w.pulling) {
-            for pull in self.pulls.values_mut() {
-                pull.waiting.remove(uid);
-            }
-        }
+        w.recent_exits.clear();
         self.mark(uid);
     }
 

@@ -1,7 +1,6 @@
 //! Carries out what was decided for a workload: changes its record and sends at most one step.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 
 use super::Machine;
 use super::commits::Purpose;
@@ -89,6 +88,9 @@ impl Machine {
             Ahead::Intent(intent) => self.persist_row(uid, purpose, Some(intent)),
         };
         self.steps.insert(id, uid.clone());
+        if matches!(kind, FlightKind::Start(_)) {
+            self.starts.begin(id);
+        }
         self.start_tasks(uid);
         self.out.push(Effect::Run(Step { id, after, op }));
     }
@@ -99,20 +101,6 @@ impl Machine {
         let name = instance.name.clone();
         self.begin_replay(&name);
         self.send(uid, FlightKind::Inspect(slot), op, Ahead::Nothing);
-    }
-
-    /// One pull per image: later ones wait for the first.
-    pub(super) fn begin_pull(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        w.pulling = true;
-        let image: Arc<str> = w.record.declared.spec.image.as_str().into();
-        let is_new = !self.pulls.contains_key(&image);
-        let pull = self.pulls.entry(image.clone()).or_default();
-        pull.waiting.insert(uid.clone());
-        if is_new {
-            self.out.push(Effect::Pull(image));
-        }
-        self.start_tasks(uid);
     }
 
     fn create(&mut self, uid: &Uid) {

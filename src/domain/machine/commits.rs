@@ -104,6 +104,7 @@ impl Machine {
             return;
         }
         self.steps.remove(&step);
+        self.starts.end(step);
         self.free_slow_place(step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
         if let Some(w) = self.workloads.get_mut(uid) {

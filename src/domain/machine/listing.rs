@@ -4,6 +4,7 @@ use std::iter::successors;
 
 use super::Machine;
 use super::commits::Purpose;
+use super::starts::Turn;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::id_map::IdMap;
@@ -113,7 +114,7 @@ impl Machine {
             lines.extend(mine.of(uid));
             let compared = compare(w, &lines, sent_at, gap, context);
             if compared != Compared::Same {
-                self.due.insert((w.record.declared.key.clone(), uid.clone()));
+                self.due.insert(Turn::of(w));
             }
             if compared == Compared::Strays {
                 with_strays.push(uid.clone());

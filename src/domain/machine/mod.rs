@@ -18,7 +18,7 @@ use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
 use super::record::{Desired, Record};
 use super::time::{Now, Span, Tick};
-use super::view::{PullProgress, Status, TaskId};
+use super::view::{Status, TaskId};
 use crate::limits;
 
 mod answers;
@@ -34,6 +34,10 @@ mod journal;
 mod listing;
 
 mod publish;
+
+mod pulls;
+
+mod starts;
 
 mod stream;
 
@@ -87,7 +91,8 @@ pub struct Machine {
     /// Workloads by the containers that were ever theirs; a hint, checked against the slots.
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
-    due: BTreeSet<(Key, Uid)>,
+    due: BTreeSet<starts::Turn>,
+    starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
     /// Counts events, step begins and step ends.
@@ -96,7 +101,7 @@ pub struct Machine {
     engine: EngineLink,
     store_state: StoreState,
     journal: journal::Journal,
-    pulls: BTreeMap<Arc<str>, PullState>,
+    pulls: pulls::Pulls,
     /// Networks whose removal is under way, by application.
     closing: BTreeSet<Label>,
     /// A step of a workload with a timed-out call is in flight.
@@ -154,13 +159,6 @@ struct StoreState {
     urgent: bool,
 }
 
-/// One image being pulled.
-#[derive(Debug, Default)]
-struct PullState {
-    waiting: BTreeSet<Uid>,
-    progress: PullProgress,
-}
-
 impl Machine {
     /// A machine that has seen nothing yet, and the effects that publish what the store holds.
     pub fn new(start: Start, now: Now) -> (Self, Vec<Effect>) {
@@ -176,12 +174,13 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
-            pulls: BTreeMap::new(),
+            pulls: pulls::Pulls::default(),
             closing: BTreeSet::new(),
             slow_step: None,
             steps: IdMap::default(),
@@ -224,6 +223,7 @@ impl Machine {
         self.order += 1;
         match event {
             Event::Deadline => {}
+            Event::Stopping => self.on_stopping(),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
@@ -232,8 +232,9 @@ impl Machine {
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
-            Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
-            Event::PullDone(image, result) => self.on_pull_done(&image, result),
+            Event::PullProgress(pull, progress) => self.on_pull_progress(pull, progress),
+            Event::PullSyncs(pull) => self.on_pull_syncs(pull),
+            Event::PullDone(pull, result) => self.on_pull_done(pull, &result),
         }
         self.take_deadlines();
         self.pass();
@@ -250,7 +251,8 @@ impl Machine {
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
         let journal = self.journal.next_deadline(self.engine_is_ready());
-        [workloads, list, flush, journal].into_iter().flatten().min()
+        let pulls = self.pulls.next_deadline();
+        [workloads, list, flush, journal, pulls].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -273,24 +275,24 @@ impl Machine {
             }
         }
         if w.record.desired == Desired::Deleted {
-            self.removals.entry(key.clone()).or_default().insert(uid.clone());
+            self.removals.entry(key).or_default().insert(uid.clone());
         } else {
-            self.by_key.insert(key.clone(), uid.clone());
+            self.by_key.insert(key, uid.clone());
         }
-        self.due.insert((key, uid.clone()));
+        self.due.insert(starts::Turn::of(&w));
         self.workloads.insert(uid, Box::new(w));
     }
 
     /// Something may have changed for it: the next pass looks at it.
     fn mark(&mut self, uid: &Uid) {
         if let Some(w) = self.workloads.get(uid) {
-            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+            self.due.insert(starts::Turn::of(w));
         }
     }
 
     fn mark_all(&mut self) {
-        for (uid, w) in &self.workloads {
-            self.due.insert((w.record.declared.key.clone(), uid.clone()));
+        for w in self.workloads.values() {
+            self.due.insert(starts::Turn::of(w));
         }
     }
 
@@ -301,7 +303,10 @@ impl Machine {
             self.wakes.remove(&(wake, uid.clone()));
         }
         let key = w.record.declared.key.clone();
-        self.due.remove(&(key.clone(), uid.clone()));
+        let turn = starts::Turn::of(&w);
+        self.due.remove(&turn);
+        self.starts.forget(&turn);
+        self.leave_pull(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -319,6 +324,24 @@ impl Machine {
         self.publish_removed(&w);
     }
 
+    /// At a shutdown of the device the containers are told first.
+    fn on_stopping(&mut self) {
+        let context = Context { now: self.now, boot: &self.boot };
+        let mut forgiven = BTreeSet::new();
+        for (uid, w) in &mut self.workloads {
+            // And what is seen to end from now on.
+            w.gap = true;
+            if w.forgive_recent_exits(context) {
+                forgiven.insert(uid.clone());
+            }
+        }
+        for uid in &forgiven {
+            // Nothing is planned any more.
+            self.note_dirty(uid);
+            self.publish(uid);
+        }
+    }
+
     // --- one pass ------------------------------------------------------------------------------
 
     fn take_deadlines(&mut self) {
@@ -332,12 +355,18 @@ impl Machine {
             }
             self.mark(&uid);
         }
+        self.end_stalled_pulls();
         self.check_list_deadline();
     }
 
     fn pass(&mut self) {
-        while let Some((_, uid)) = self.due.pop_first() {
-            self.attend(&uid);
+        loop {
+            while let Some(turn) = self.due.pop_first() {
+                self.attend(&turn.uid);
+            }
+            // Starts that wait come after what is due, since that may come before them in order.
+            let Some(turn) = self.starts.next() else { break };
+            self.attend(&turn.uid);
         }
     }
 
@@ -345,11 +374,13 @@ impl Machine {
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        w.start_waits = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
         self.release_gate(uid);
         self.adopt(uid, false);
+        self.tend_pull(uid);
         // Each turn of this loop changes the record towards a step or sends one; the bound only
         // turns a bug into a logged one.
         for turn in 0.. {
@@ -360,6 +391,9 @@ impl Machine {
             }
             if turn == 8 {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
+                break;
+            }
+            if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
                 break;
             }
             self.carry_out(uid, decision);

@@ -13,8 +13,7 @@ use crate::domain::view::{State, Status, Transition, View};
 impl Machine {
     pub(super) fn publish(&mut self, uid: &Uid) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let pull = w.pulling.then(|| w.record.declared.spec.image.as_str());
-        let pull = pull.and_then(|image| self.pulls.get(image)).map(|pull| pull.progress);
+        let pull = self.pulls.progress(uid);
         let context = Context { now: self.now, boot: &self.boot };
         let view = show::view(w, context, pull);
         let before = w.view.as_ref();

@@ -29,6 +29,7 @@ use self::events::Events;
 use self::logs::Log;
 use self::networks::Networks;
 use self::transport::{Ask, Patience, Reply, Transport};
+use super::cancel::Cancel;
 use super::{EventStream, LogOptions};
 use crate::domain::effect::NewContainer;
 use crate::domain::fault::{Fault, FaultKind};
@@ -216,9 +217,14 @@ impl Docker {
     pub(super) fn pull(
         &self,
         image: &str,
+        cancel: &Cancel,
         tell: &mut dyn FnMut(PullProgress),
-    ) -> Result<(), Fault> {
-        pull::pull(&self.transport, image, tell)
+    ) -> Result<bool, Fault> {
+        pull::pull(&self.transport, image, cancel, tell)
+    }
+
+    pub(super) fn sync_images(&self) -> Result<(), Fault> {
+        pull::sync_images(&self.transport)
     }
 
     pub(super) fn events(&self) -> Result<Box<dyn EventStream>, Fault> {

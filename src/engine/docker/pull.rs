@@ -1,28 +1,39 @@
-//! Pulling an image.
+//! Pulling an image, and making it durable.
 
 use std::collections::BTreeMap;
+use std::fs::File;
+use std::path::Path;
 
 use super::lines::Lines;
 use super::transport::{self, Ask, Patience, Transport};
 use super::url;
-use super::wire::PullLine;
+use super::wire::{Info, PullLine};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::view::PullProgress;
+use crate::engine::cancel::Cancel;
 use crate::limits::PULL_LAYERS;
+use crate::os::sync;
 
-/// Pulls `image`, and looks whether it is there then.
+/// Pulls `image`, and looks whether it is there then. Whether it brought anything.
 ///
 /// # Errors
 /// As for [`Engine::pull`](crate::engine::Engine::pull).
 pub(super) fn pull(
     transport: &Transport,
     image: &str,
+    cancel: &Cancel,
     tell: &mut dyn FnMut(PullProgress),
-) -> Result<(), Fault> {
+) -> Result<bool, Fault> {
     let (name, tag) = split(image);
     let target = format!("/images/create?fromImage={}&tag={}", url::escape(name), url::escape(tag));
     let ask = Ask::post("pull", image, target).with(Patience::Pull);
-    let body = transport::body(&ask, transport.stream(&ask)?, |status| match status {
+    // A client of its own: the end of its only connection is what ends the pull on the engine.
+    let agent = transport.own_agent();
+    let of_cancel = agent.clone();
+    if !cancel.begin(move || of_cancel.shutdown()) {
+        return Err(ask.fault(FaultKind::Trouble, "not wanted any more"));
+    }
+    let body = transport::body(&ask, transport.open(&agent, &ask)?, |status| match status {
         400 => FaultKind::Refused,
         // A tag may be pushed, a registry come back, a login be repaired.
         _ => FaultKind::Trouble,
@@ -34,15 +45,45 @@ pub(super) fn pull(
         if let Some(words) = line.failure() {
             return Err(ask.fault(FaultKind::Trouble, words));
         }
-        if let Some(progress) = layers.take(&line) {
-            tell(progress);
+        if layers.take(&line) {
+            tell(layers.sums());
         }
     }
     if exists(transport, image)? {
-        Ok(())
+        Ok(layers.brought)
     } else {
         Err(ask.fault(FaultKind::Trouble, "the engine ended the pull, but the image is not there"))
     }
+}
+
+/// Syncs the file system on which the engine keeps images; where it keeps them in a place that this
+/// process does not see, or does not say where, every file system.
+///
+/// # Errors
+/// As for [`Engine::sync_images`](crate::engine::Engine::sync_images).
+pub(super) fn sync_images(transport: &Transport) -> Result<(), Fault> {
+    let Some(root) = data_root(transport).filter(|root| is_data_of_docker(Path::new(root))) else {
+        sync::sync_all();
+        return Ok(());
+    };
+    sync::sync_file_system(Path::new(&root)).map_err(|error| {
+        let message = format!("its file system cannot be written to the disk: {error}");
+        Fault::new(FaultKind::Trouble, "sync", root, message)
+    })
+}
+
+/// Where the engine keeps its images, as it sees it.
+fn data_root(transport: &Transport) -> Option<String> {
+    let ask = Ask::get("ask the engine for its data directory", "", "/info".into());
+    let reply = transport.call(&ask).ok().filter(|reply| reply.status == 200)?;
+    let info: Info = reply.json(&ask).ok()?;
+    info.keeps_images_itself().then_some(info.docker_root_dir)
+}
+
+/// The engine may have another view of the file systems, as one in a container has: what goes by
+/// the same name here must also look like it, and be open to this user.
+fn is_data_of_docker(root: &Path) -> bool {
+    root.is_absolute() && root.join("containers").is_dir() && File::open(root).is_ok()
 }
 
 /// Whether the image is on the device.
@@ -71,38 +112,55 @@ fn split(image: &str) -> (&str, &str) {
 
 /// How far each layer has come.
 #[derive(Debug, Default)]
-struct Layers(BTreeMap<String, Layer>);
+struct Layers {
+    of: BTreeMap<String, Layer>,
+    /// Something came that was not there before.
+    brought: bool,
+}
 
 #[derive(Debug, Default)]
 struct Layer {
     done: u64,
     total: u64,
+    unpacked: u64,
 }
 
 impl Layers {
-    /// Takes a line into account; the new sums, if they changed.
-    fn take(&mut self, line: &PullLine) -> Option<PullProgress> {
-        let room = self.0.len() < PULL_LAYERS;
-        match line.status.as_str() {
-            "Downloading" if room || self.0.contains_key(&line.id) => {
-                let layer = self.0.entry(line.id.clone()).or_default();
-                layer.done = line.progress_detail.current;
-                layer.total = line.progress_detail.total.max(layer.done);
+    /// Takes a line into account; whether it says that something moved. Lines about waiting and
+    /// trying again do not.
+    fn take(&mut self, line: &PullLine) -> bool {
+        let room = self.of.len() < PULL_LAYERS;
+        let detail = line.progress_detail;
+        let moved = match line.status.as_str() {
+            "Downloading" if room || self.of.contains_key(&line.id) => {
+                let layer = self.of.entry(line.id.clone()).or_default();
+                let before = (layer.done, layer.total);
+                layer.done = detail.current;
+                layer.total = detail.total.max(layer.done);
+                before != (layer.done, layer.total)
             }
-            "Download complete" | "Pull complete" => {
-                let layer = self.0.get_mut(&line.id)?;
-                if layer.done == layer.total {
-                    return None;
+            "Extracting" => match self.of.get_mut(&line.id) {
+                Some(layer) => {
+                    std::mem::replace(&mut layer.unpacked, detail.current) != detail.current
                 }
-                layer.done = layer.total;
+                None => true,
+            },
+            "Download complete" | "Pull complete" => {
+                if let Some(layer) = self.of.get_mut(&line.id) {
+                    layer.done = layer.total;
+                }
+                true
             }
-            _ => return None,
-        }
-        let sum = |part: fn(&Layer) -> u64| self.0.values().map(part).fold(0, u64::saturating_add);
-        Some(PullProgress {
-            done_bytes: sum(|layer| layer.done),
-            total_bytes: sum(|layer| layer.total),
-        })
+            "Verifying Checksum" => true,
+            _ => false,
+        };
+        self.brought |= moved;
+        moved
+    }
+
+    fn sums(&self) -> PullProgress {
+        let sum = |part: fn(&Layer) -> u64| self.of.values().map(part).fold(0, u64::saturating_add);
+        PullProgress { done_bytes: sum(|layer| layer.done), total_bytes: sum(|layer| layer.total) }
     }
 }
 
@@ -125,8 +183,9 @@ mod tests {
     }
 
     fn take(layers: &mut Layers, line: &str) -> Option<(u64, u64)> {
-        let progress = layers.take(&serde_json::from_str(line).unwrap())?;
-        Some((progress.done_bytes, progress.total_bytes))
+        let moved = layers.take(&serde_json::from_str(line).unwrap());
+        let progress = layers.sums();
+        moved.then_some((progress.done_bytes, progress.total_bytes))
     }
 
     #[test]
@@ -141,17 +200,20 @@ mod tests {
         let status = |id: &str, status: &str| {
             format!(r#"{{"status":"{status}","id":"{id}","progressDetail":{{}}}}"#)
         };
-        assert_eq!(take(&mut layers, &status("latest", "Pulling from web")), None);
+        for nothing in ["Pulling from web", "Waiting", "Already exists", "Retrying in 3 seconds"] {
+            assert_eq!(take(&mut layers, &status("latest", nothing)), None);
+        }
+        assert!(!layers.brought);
         assert_eq!(take(&mut layers, &line("a", 10, 100)), Some((10, 100)));
+        assert!(layers.brought);
+        assert_eq!(take(&mut layers, &line("a", 10, 100)), None, "nothing came");
         assert_eq!(take(&mut layers, &line("b", 5, 50)), Some((15, 150)));
         assert_eq!(take(&mut layers, &status("a", "Download complete")), Some((105, 150)));
-        assert_eq!(take(&mut layers, &status("a", "Pull complete")), None);
-        assert_eq!(take(&mut layers, &status("c", "Pull complete")), None);
-        // Extracting counts the same bytes again.
-        assert_eq!(
-            take(&mut layers, &line("a", 1, 100).replace("Downloading", "Extracting")),
-            None
-        );
+        assert_eq!(take(&mut layers, &status("c", "Pull complete")), Some((105, 150)));
+        // Extracting counts the same bytes again, and moves all the same.
+        let extracting = line("a", 1, 100).replace("Downloading", "Extracting");
+        assert_eq!(take(&mut layers, &extracting), Some((105, 150)));
+        assert_eq!(take(&mut layers, &extracting), None);
         // A size that is not known is at least what came.
         assert_eq!(take(&mut layers, &line("d", 7, 0)), Some((112, 157)));
     }
@@ -166,6 +228,6 @@ mod tests {
             );
             take(&mut layers, &line);
         }
-        assert_eq!(layers.0.len(), PULL_LAYERS);
+        assert_eq!(layers.of.len(), PULL_LAYERS);
     }
 }

@@ -24,7 +24,7 @@ pub struct Timeouts {
     pub read: Duration,
     /// A call that changes something.
     pub write: Duration,
-    /// Between two bytes of a pull.
+    /// Between two bytes of a pull, in case that nobody cancels it.
     pub stall: Duration,
 }
 
@@ -34,7 +34,7 @@ impl Default for Timeouts {
             connect: Duration::from_millis(limits::ENGINE_CONNECT_MS),
             read: Duration::from_millis(limits::ENGINE_READ_MS),
             write: Duration::from_millis(limits::ENGINE_WRITE_MS),
-            stall: Duration::from_millis(limits::PULL_STALL_MS),
+            stall: Duration::from_millis(limits::ENGINE_PULL_MS),
         }
     }
 }

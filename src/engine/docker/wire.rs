@@ -184,6 +184,27 @@ pub(super) struct PullLine {
     error_detail: Option<Value>,
 }
 
+/// `GET /info`, the little of it that is needed.
+#[derive(Deserialize, Debug, Default)]
+#[serde(default, rename_all = "PascalCase")]
+pub(super) struct Info {
+    /// Where the engine keeps its data, as it sees it.
+    #[serde(deserialize_with = "lenient")]
+    pub docker_root_dir: String,
+    #[serde(deserialize_with = "lenient")]
+    driver_status: Vec<(String, String)>,
+}
+
+impl Info {
+    /// Images are in its data directory: it does not leave them to containerd, which has another.
+    pub fn keeps_images_itself(&self) -> bool {
+        let foreign = |(name, value): &(String, String)| {
+            name == "driver-type" && value.starts_with("io.containerd.")
+        };
+        !self.driver_status.iter().any(foreign)
+    }
+}
+
 /// Bytes of one layer.
 #[derive(Deserialize, Debug, Default, Clone, Copy)]
 #[serde(default)]

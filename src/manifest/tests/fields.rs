@@ -20,8 +20,8 @@ fn defaults_are_filled_in() {
         "{\"apiVersion\":\"bargee/v1\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"web\",\
          \"application\":\"default\"},\"spec\":{\"image\":\"a\",\"pull\":\"missing\",\
          \"network\":\"bridge\",\"restart\":{\"policy\":\"always\",\"delay\":\"10s\",\
-         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"stop\":{\"grace\":\"10s\"},\"log\":{\"driver\":\"\",\
-         \"maxSize\":\"10Mi\",\"maxFiles\":3}}}"
+         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"stop\":{\"grace\":\"10s\"},\"schedule\":100,\
+         \"log\":{\"driver\":\"\",\"maxSize\":\"10Mi\",\"maxFiles\":3}}}"
     );
 }
 
@@ -45,6 +45,7 @@ spec:
   resources: {cpus: 0.5, memory: 96Mi}
   restart: {policy: on-failure, delay: 500ms, maxDelay: 1h30m, stuck: hold}
   stop: {signal: usr1, grace: 0s}
+  schedule: 20
   log: {driver: local, maxSize: 64M, maxFiles: 1}
 ";
     let manifest = accepted(text).manifest;
@@ -64,7 +65,7 @@ spec:
          \"/mnt/disk:/data:mounted\"],\"network\":\"bridge\",\"resources\":{\"cpus\":0.5,\
          \"memory\":\"96Mi\"},\"restart\":{\"policy\":\"on-failure\",\"delay\":\"500ms\",\
          \"maxDelay\":\"5400s\",\"stuck\":\"hold\"},\"stop\":{\"signal\":\"SIGUSR1\",\"grace\":\"0s\"},\
-         \"log\":{\"driver\":\"local\",\"maxSize\":\"64000000\",\"maxFiles\":1}}}"
+         \"schedule\":20,\"log\":{\"driver\":\"local\",\"maxSize\":\"64000000\",\"maxFiles\":1}}}"
     );
 }
 
@@ -172,7 +173,7 @@ fn unknown_keys_name_the_known_ones() {
             "  hostnam: a\n",
             "7: spec.hostnam: is unknown; did you mean hostname? Allowed are image, pull, \
              entrypoint, command, workingDir, user, env, ports, volumes, network, resources, \
-             restart, stop, log",
+             restart, stop, schedule, log",
         ),
     ]);
 }
@@ -392,6 +393,7 @@ fn quantities_are_checked() {
             "  restart: {delay: 10m}\n",
             "7: spec.restart: delay, 600s, is longer than maxDelay, 300s; set both",
         ),
+        ("  schedule: -1\n", "7: spec.schedule: must be a number from 0 to 1000000, found \"-1\""),
         (
             "  log: {maxFiles: 0}\n",
             "7: spec.log.maxFiles: must be a number from 1 to 100, found \"0\"",

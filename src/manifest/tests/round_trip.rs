@@ -71,7 +71,7 @@ fn resources() -> impl Strategy<Value = Resources> {
         .prop_map(|(cpus_milli, memory_bytes)| Resources { cpus_milli, memory_bytes })
 }
 
-fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
+fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log, u32)> {
     let policy = proptest::sample::select(vec![
         RestartPolicy::Always,
         RestartPolicy::OnFailure,
@@ -83,7 +83,8 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
     let stuck = proptest::sample::select(vec![WhenStuck::Retry, WhenStuck::Hold]);
     let restart = (policy, stuck);
     let numbers = (100..=day, 0..=day, 0..=day, 1..1_u64 << 62, 1..=100_u32);
-    (restart, signal, driver, numbers).prop_map(|(restart, signal, driver, numbers)| {
+    let all = (restart, signal, driver, numbers, 0..=1_000_000_u32);
+    all.prop_map(|(restart, signal, driver, numbers, schedule)| {
         let (policy, stuck) = restart;
         let (delay, more, grace, max_size_bytes, max_files) = numbers;
         let max_delay = Span((delay + more).min(86_400_000));
@@ -92,6 +93,7 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log)> {
             Restart { policy, delay: Span(delay), max_delay, stuck },
             Stop { signal, grace: Span(grace) },
             Log { driver: driver.to_owned(), max_size_bytes, max_files },
+            schedule,
         )
     })
 }
@@ -106,7 +108,7 @@ fn spec() -> impl Strategy<Value = Spec> {
     );
     let pull = proptest::sample::select(vec![Pull::Missing, Pull::Always, Pull::Never]);
     (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour()).prop_map(
-        |(texts, pull, ports, mounts, host, resources, (restart, stop, log))| {
+        |(texts, pull, ports, mounts, host, resources, (restart, stop, log, schedule))| {
             let (entrypoint, command, working_dir, user, env) = texts;
             let (network, ports) =
                 if host { (Network::Host, Vec::new()) } else { (Network::Bridge, ports) };
@@ -125,6 +127,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                 restart,
                 stop,
                 resources,
+                schedule,
                 log,
             }
         },

@@ -4,6 +4,7 @@ use std::io::{BufRead, BufReader, Read};
 
 use bargee::domain::event::ContainerAction::{Died, Removed, Started};
 use bargee::domain::fault::FaultKind;
+use bargee::engine::cancel::Cancel;
 use bargee::engine::{Engine, LogOptions};
 
 use crate::kit::{Watch, container, ends, log, run, run_to_end, shell, with};
@@ -73,7 +74,7 @@ pub fn a_pull_brings_the_image_and_tells_how_far_it_is(engine: &Engine) {
     let registry = Registry::start();
     let image = registry.image("1");
     let mut told = Vec::new();
-    engine.pull(&image, &mut |progress| told.push(progress)).unwrap();
+    assert!(engine.pull(&image, &Cancel::default(), &mut |progress| told.push(progress)).unwrap());
     let last = told.last().unwrap();
     assert_eq!(last.done_bytes, last.total_bytes);
     assert!(last.total_bytes >= LAYER_BYTES as u64, "{told:?}");
@@ -81,13 +82,15 @@ pub fn a_pull_brings_the_image_and_tells_how_far_it_is(engine: &Engine) {
     let new = with(container("pulled", &["/data"]), |spec| spec.image = image.clone());
     engine.create(&new).unwrap();
     // It is there already: good again, and nothing to tell.
-    engine.pull(&image, &mut |progress| panic!("{progress:?}")).unwrap();
-    let fault = engine.pull(&registry.image("none"), &mut |_| {}).unwrap_err();
+    let nothing = &mut |progress| panic!("{progress:?}");
+    assert!(!engine.pull(&image, &Cancel::default(), nothing).unwrap());
+    engine.sync_images().unwrap();
+    let fault = engine.pull(&registry.image("none"), &Cancel::default(), &mut |_| {}).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Trouble, "{fault}");
 }
 
 pub fn a_pull_that_cannot_be_is_told_by_kind(engine: &Engine) {
-    let kind = |image: &str| engine.pull(image, &mut |_| {}).unwrap_err().kind;
+    let kind = |image: &str| engine.pull(image, &Cancel::default(), &mut |_| {}).unwrap_err().kind;
     assert_eq!(kind("127.0.0.1:1/nobody/listens:1"), FaultKind::Trouble);
     assert_eq!(kind("Not An Image//"), FaultKind::Refused);
 }

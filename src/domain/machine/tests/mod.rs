@@ -25,9 +25,15 @@ mod journal;
 
 mod late;
 
+mod pulls;
+
 mod rebuild;
 
 mod restart;
+
+mod shutdown;
+
+mod starts;
 
 mod states;
 

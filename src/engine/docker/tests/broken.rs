@@ -6,6 +6,7 @@ use std::os::unix::net::UnixListener;
 use super::*;
 use crate::domain::fault::FaultKind;
 use crate::domain::names::ContainerId;
+use crate::engine::cancel::Cancel;
 use crate::os::scripted::{begin_chunks, chunk, until_closed};
 
 fn list_fault(docker: &Docker) -> (FaultKind, String) {
@@ -102,7 +103,7 @@ fn trouble_comes_in_the_engines_words() {
         docker.remove("c1").unwrap_err(),
         docker.remove_network("n").unwrap_err(),
         docker.create(&full_container()).unwrap_err(),
-        docker.pull("nginx", &mut |_| {}).unwrap_err(),
+        docker.pull("nginx", &Cancel::default(), &mut |_| {}).unwrap_err(),
         docker.events().map(|_| ()).unwrap_err(),
     ];
     for fault in faults {
@@ -130,7 +131,7 @@ fn every_call_gives_up_a_silent_engine() {
         docker.remove("c1").unwrap_err(),
         docker.remove_network("n").unwrap_err(),
         docker.create(&full_container()).unwrap_err(),
-        docker.pull("nginx", &mut |_| {}).unwrap_err(),
+        docker.pull("nginx", &Cancel::default(), &mut |_| {}).unwrap_err(),
         docker.events().map(|_| ()).unwrap_err(),
         docker.logs(&id, Default::default()).map(|_| ()).unwrap_err(),
     ];

@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use super::*;
 use crate::domain::fault::FaultKind;
 use crate::domain::names::ContainerId;
+use crate::engine::cancel::Cancel;
 
 #[test]
 fn the_version_is_asked_once_and_again_at_every_ping() {
@@ -88,7 +89,9 @@ fn statuses_mean_what_docker_says() {
         [Some(Refused), Some(NoImage), Some(NameTaken), Some(Trouble), Some(Trouble)]
     );
     assert_eq!(
-        kinds(&[400, 401, 404, 500], |docker| docker.pull("nginx", &mut |_| {})),
+        kinds(&[400, 401, 404, 500], |docker| docker
+            .pull("nginx", &Cancel::default(), &mut |_| {})
+            .map(drop)),
         [Some(Refused), Some(Trouble), Some(Trouble), Some(Trouble)]
     );
 }

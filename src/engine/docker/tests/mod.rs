@@ -137,6 +137,7 @@ fn full_spec() -> Spec {
         },
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },
+        schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },
     }
 }

@@ -9,6 +9,7 @@ use crate::domain::fault::FaultKind;
 use crate::domain::names::ContainerId;
 use crate::domain::view::PullProgress;
 use crate::engine::LogOptions;
+use crate::engine::cancel::Cancel;
 use crate::os::scripted::{begin_chunks, chunk, until_closed};
 
 fn event(action: &str) -> String {
@@ -74,7 +75,7 @@ fn a_quiet_event_stream_stays_open_until_it_is_closed() {
     thread::scope(|scope| {
         let waiting = scope.spawn(move || events.next());
         // Longer than a call that reads may take.
-        let stalled = docker.pull("nginx", &mut |_| {}).unwrap_err();
+        let stalled = docker.pull("nginx", &Cancel::default(), &mut |_| {}).unwrap_err();
         assert_eq!(stalled.kind, FaultKind::Timeout);
         assert!(!waiting.is_finished());
         docker.close_events();
@@ -134,14 +135,14 @@ const DOWNLOADING: &str =
     "{\"status\":\"Downloading\",\"id\":\"a\",\"progressDetail\":{\"current\":1,\"total\":4}}\r\n";
 
 /// Pulls from an engine that sends `lines`, and has the image then or not.
-fn pull(lines: &'static str, whole: bool, there: bool) -> (Result<(), FaultKind>, usize) {
+fn pull(lines: &'static str, whole: bool, there: bool) -> (Result<bool, FaultKind>, usize) {
     let stream_lines = stream_of(vec![lines.to_owned()], whole);
     let (_server, docker) = engine(PATIENT_TIMEOUTS, move |heard, stream| match &heard.line[..9] {
         "GET /v1.4" => answer(stream, if there { 200 } else { 404 }, "{}"),
         _ => stream_lines(heard, stream),
     });
     let mut told = 0;
-    let result = docker.pull("shop/web:2", &mut |progress| {
+    let result = docker.pull("shop/web:2", &Cancel::default(), &mut |progress| {
         assert_eq!(progress, PullProgress { done_bytes: 1, total_bytes: 4 });
         told += 1;
     });
@@ -150,8 +151,8 @@ fn pull(lines: &'static str, whole: bool, there: bool) -> (Result<(), FaultKind>
 
 #[test]
 fn a_pull_is_good_when_no_line_failed_and_the_image_is_there() {
-    assert_eq!(pull(DOWNLOADING, true, true), (Ok(()), 1));
-    assert_eq!(pull("garbage\n", true, true), (Ok(()), 0));
+    assert_eq!(pull(DOWNLOADING, true, true), (Ok(true), 1));
+    assert_eq!(pull("garbage\n", true, true), (Ok(false), 0));
     assert_eq!(pull(DOWNLOADING, true, false), (Err(FaultKind::Trouble), 1));
     assert_eq!(pull(DOWNLOADING, false, true), (Err(FaultKind::Garbled), 1));
     let failed = "{\"errorDetail\":{\"message\":\"denied\"},\"error\":\"denied\"}";
@@ -164,7 +165,7 @@ fn a_pull_asks_for_one_image() {
         "POST" => stream_of(Vec::new(), true)(heard, stream),
         _ => answer(stream, 200, "{}"),
     });
-    docker.pull("registry:5000/shop/web", &mut |_| {}).unwrap();
+    docker.pull("registry:5000/shop/web", &Cancel::default(), &mut |_| {}).unwrap();
     assert_eq!(
         asked(&server),
         [

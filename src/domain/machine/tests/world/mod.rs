@@ -6,7 +6,9 @@ use std::mem;
 use std::sync::Arc;
 
 use super::super::{Machine, Start};
-use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId, Write};
+use crate::domain::effect::{
+    Answer, Commit, CommitId, Effect, ListId, Op, PullId, Step, StepId, Write,
+};
 use crate::domain::event::{AskId, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::intent::{Entry, Seq};
@@ -219,7 +221,15 @@ impl World {
         }
     }
 
-    /// The same, and whatever a test had set up is over but for containers that cannot be removed.
+    /// The agent is told to stop, and writes what it still had to write.
+    pub fn tell_to_stop(&mut self) {
+        self.feed(Event::Stopping);
+        let last = self.machine.flush_all();
+        self.take(last);
+        self.go_on();
+    }
+
+    /// A crash, and whatever a test had set up is over but for containers that cannot be removed.
     pub fn restart_agent(mut self, boot: &str) -> Self {
         self.engine = mem::take(&mut self.engine).recovered();
         self.store = mem::take(&mut self.store).recovered();
@@ -311,7 +321,8 @@ impl World {
                     let released: Vec<Step> = released.collect();
                     released.into_iter().for_each(|step| self.release(step));
                 }
-                Effect::Pull(image) => self.pull(image),
+                Effect::Pull(pull, image) => self.pull(pull, &image),
+                Effect::CancelPull(pull) => self.engine.calls.push(format!("cancel {}", pull.0)),
                 Effect::List(id) => self.list(id),
                 other => self.show(other),
             }
@@ -425,12 +436,12 @@ impl World {
         }
     }
 
-    fn pull(&mut self, image: Arc<str>) {
+    fn pull(&mut self, pull: PullId, image: &str) {
         if !self.leaves(|| format!("pull {image}")) {
             return;
         }
-        let result = self.engine.pull(&image);
-        let done = Event::PullDone(image, result);
+        let result = self.engine.pull(image);
+        let done = Event::PullDone(pull, result);
         if self.unanswered.contains(&"pull") {
             self.withheld.push(done);
         } else {
