@@ -92,6 +92,9 @@ impl Workload {
                 self.back_off_after_run(context);
             } else {
                 self.finished = true;
+                // No try follows those that failed before this exit was judged.
+                self.record.failure_count = 0;
+                self.record.refusals = 0;
             }
         }
         self.record.last_exit = Some(exit);

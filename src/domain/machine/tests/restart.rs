@@ -241,3 +241,23 @@ fn a_network_that_is_gone_is_retried_on_the_backoff_and_said() {
     world.pass(80_000);
     assert_eq!((world.state("web"), world.engine.containers.len()), (State::RunningOk, 1));
 }
+
+/// The store did not know of its run, and it was taken for cut short and started once more first.
+#[test]
+fn what_has_ended_for_good_is_not_shown_between_two_tries() {
+    let mut world = World::new();
+    world.apply(&[&policy("job", RestartPolicy::Never)]);
+    world.pass(6_000);
+    let id = world.container("job");
+    let made = world.engine.find_mut(id.as_str());
+    (made.phase, made.exit_code) = (Phase::Exited, 2);
+    let row = world.store.kept.rows.values_mut().next().unwrap();
+    row.next = row.current.take();
+    row.boot = Some(crate::domain::names::BootId::new("boot-0"));
+    let next = row.next.as_mut().unwrap();
+    (next.container, next.run) = (None, None);
+    world.fail_next("start", &[FaultKind::Conflict]);
+    world.crash();
+    world.pass(600_000);
+    assert_eq!((world.state("job"), world.count("start")), (State::FailedExecFailed, 2));
+}
