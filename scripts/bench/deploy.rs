@@ -174,11 +174,7 @@ fn spec() -> Spec {
         ports: Vec::new(),
         mounts: Vec::new(),
         network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Never,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-        },
+        restart: Restart { policy: RestartPolicy::Never, ..Restart::default() },
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
         resources: Resources::default(),
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },

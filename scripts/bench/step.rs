@@ -225,6 +225,7 @@ fn record(n: usize) -> Result<Record> {
         name: InstanceName::new(format!("bargee-w-{n}-0123abcd")),
         container: Some(ContainerId::new(format!("c{n:063}"))),
         generation: 1,
+        rebuild: 0,
         spec_hash: spec_hash(&declared),
         run: Some(run),
     };

@@ -172,25 +172,16 @@ fn an_operator_or_a_new_generation_ends_it() {
             spec.restart = pace(1, 30, when).spec.restart;
             spec.stop.grace = Span::seconds(3);
         });
-        let ends: [(&str, &dyn Fn(&mut World)); 4] = [
-            ("start", &|world| {
-                world.verb("web", Verb::Start);
-            }),
-            ("restart", &|world| {
-                world.verb("web", Verb::Restart);
-            }),
-            ("rebuild", &|world| {
-                world.verb("web", Verb::Rebuild);
-            }),
-            ("generation", &|world| {
-                world.apply(&[&newer]);
-            }),
-        ];
-        for (name, end) in ends {
+        let verbs = [Verb::Start, Verb::Restart, Verb::Rebuild].map(Some);
+        for verb in verbs.into_iter().chain([None]) {
             let mut world = stuck(when);
             assert!(is_stuck(&world));
             let id = world.container("web");
-            end(&mut world);
+            let name = verb.as_ref().map_or("generation", Verb::as_str);
+            match verb {
+                Some(verb) => drop(world.ask(Request::Verb(verb, world.view("web").uid.clone()))),
+                None => drop(world.apply(&[&newer])),
+            }
             assert_eq!(world.state("web"), State::RunningOk, "{name} {when:?}");
             assert_eq!(world.container("web") == id, name != "rebuild");
             let count = if name == "rebuild" { 0 } else { 10 };
