@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::scope;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
+    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::fault::Fault;
@@ -174,12 +174,7 @@ fn spec() -> Spec {
         ports: Vec::new(),
         mounts: Vec::new(),
         network: Network::Bridge,
-        restart: Restart {
-            policy: RestartPolicy::Never,
-            delay: Span::seconds(10),
-            max_delay: Span::seconds(300),
-            stuck: WhenStuck::Retry,
-        },
+        restart: Restart { policy: RestartPolicy::Never, ..Restart::default() },
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
         resources: Resources::default(),
         schedule: 100,

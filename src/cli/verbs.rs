@@ -1,4 +1,5 @@
-//! `bargee start`, `stop`, `restart`, `rebuild`, `kill` and `rm`: what changes one workload at a time.
+//! `bargee start`, `stop`, `restart`, `rebuild`, `kill` and `rm`: what changes one workload at a
+//! time.
 
 use std::collections::VecDeque;
 use std::time::Duration;

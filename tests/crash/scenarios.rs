@@ -21,7 +21,7 @@ pub struct Scenario {
 }
 
 /// All of them.
-pub const SCENARIOS: [Scenario; 9] = [
+pub const SCENARIOS: [Scenario; 10] = [
     Scenario {
         name: "create",
         prepare: |_| {},
@@ -50,6 +50,14 @@ pub const SCENARIOS: [Scenario; 9] = [
         name: "restart",
         prepare: run_web,
         act: |device| accepted(device.ask("POST", "/v1/ms/web/restart", "")),
+        before: Outcome::Running(1),
+        after: Outcome::Running(1),
+        runs_anew: true,
+    },
+    Scenario {
+        name: "rebuild",
+        prepare: run_web,
+        act: |device| accepted(device.ask("POST", "/v1/ms/web/rebuild", "")),
         before: Outcome::Running(1),
         after: Outcome::Running(1),
         runs_anew: true,

@@ -196,6 +196,18 @@ fn while_it_updates_and_replaces() {
 }
 
 #[test]
+fn while_it_rebuilds() {
+    Event {
+        prepare: is_running,
+        ask: |agent| verb(agent, "rebuild"),
+        unanswered: &[Running(1)],
+        answered: Running(1),
+        requests: &["/containers/create", "/kill?", "/start", "DELETE /v1.41/containers/"],
+    }
+    .survives_every_crash();
+}
+
+#[test]
 fn while_it_goes_back_from_an_update_that_cannot_be() {
     Event {
         prepare: is_running,

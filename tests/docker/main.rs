@@ -11,6 +11,7 @@ mod making;
 mod many;
 mod orphans;
 mod pulling;
+mod rebuilding;
 mod rest;
 mod restarting;
 mod slow;

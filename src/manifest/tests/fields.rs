@@ -20,7 +20,8 @@ fn defaults_are_filled_in() {
         "{\"apiVersion\":\"bargee/v1\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"web\",\
          \"application\":\"default\"},\"spec\":{\"image\":\"a\",\"pull\":\"missing\",\
          \"network\":\"bridge\",\"restart\":{\"policy\":\"always\",\"delay\":\"10s\",\
-         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"stop\":{\"grace\":\"10s\"},\"schedule\":100,\
+         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"stop\":{\"grace\":\"10s\"},\
+         \"schedule\":100,\
          \"log\":{\"driver\":\"\",\"maxSize\":\"10Mi\",\"maxFiles\":3}}}"
     );
 }
@@ -64,8 +65,9 @@ spec:
          \"127.0.0.1::7000\"],\"volumes\":[\"data:/var/lib/app\",\"/etc/shop:/etc/shop:ro\",\
          \"/mnt/disk:/data:mounted\"],\"network\":\"bridge\",\"resources\":{\"cpus\":0.5,\
          \"memory\":\"96Mi\"},\"restart\":{\"policy\":\"on-failure\",\"delay\":\"500ms\",\
-         \"maxDelay\":\"5400s\",\"stuck\":\"hold\"},\"stop\":{\"signal\":\"SIGUSR1\",\"grace\":\"0s\"},\
-         \"schedule\":20,\"log\":{\"driver\":\"local\",\"maxSize\":\"64000000\",\"maxFiles\":1}}}"
+         \"maxDelay\":\"5400s\",\"stuck\":\"hold\"},\
+         \"stop\":{\"signal\":\"SIGUSR1\",\"grace\":\"0s\"},\"schedule\":20,\
+         \"log\":{\"driver\":\"local\",\"maxSize\":\"64000000\",\"maxFiles\":1}}}"
     );
 }
 

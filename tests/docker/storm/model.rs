@@ -95,7 +95,8 @@ impl Command {
             }
             10..13 => Act::Verb("stop", name),
             13..16 => Act::Verb("start", name),
-            16..18 => Act::Verb("restart", name),
+            16 => Act::Verb("restart", name),
+            17 => Act::Verb("rebuild", name),
             _ => Act::Verb("rm", name),
         };
         Self { application, act }

@@ -172,20 +172,16 @@ fn an_operator_or_a_new_generation_ends_it() {
             spec.restart = pace(1, 30, when).spec.restart;
             spec.stop.grace = Span::seconds(3);
         });
-        let end = |name: &str, world: &mut World| {
-            let verb = match name {
-                "start" => Verb::Start,
-                "restart" => Verb::Restart,
-                "rebuild" => Verb::Rebuild,
-                _ => return drop(world.apply(&[&newer])),
-            };
-            world.verb("web", verb);
-        };
-        for name in ["start", "restart", "rebuild", "generation"] {
+        let verbs = [Verb::Start, Verb::Restart, Verb::Rebuild].map(Some);
+        for verb in verbs.into_iter().chain([None]) {
             let mut world = stuck(when);
             assert!(is_stuck(&world));
             let id = world.container("web");
-            end(name, &mut world);
+            let name = verb.as_ref().map_or("generation", Verb::as_str);
+            match verb {
+                Some(verb) => drop(world.ask(Request::Verb(verb, world.view("web").uid.clone()))),
+                None => drop(world.apply(&[&newer])),
+            }
             assert_eq!(world.state("web"), State::RunningOk, "{name} {when:?}");
             assert_eq!(world.container("web") == id, name != "rebuild");
             let count = if name == "rebuild" { 0 } else { 10 };
