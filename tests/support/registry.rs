@@ -3,16 +3,23 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
 use sha2::{Digest, Sha256};
 
 use super::engine::script;
 
 /// Size of the image's only layer, at least.
 pub const LAYER_BYTES: usize = 3 << 20;
+
+/// While a layer has stopped, it is looked this often whether its client is still there.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The registry; it serves `shop/web:1` until the test process ends. Its image has `/busybox`.
 #[derive(Debug)]
@@ -32,6 +39,7 @@ struct State {
     content: Content,
     mood: Mood,
     requests: usize,
+    left: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -52,7 +60,7 @@ impl Registry {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let content = content("1", &format!("first of {address}"));
-        let state = State { content, mood: Mood::Serves, requests: 0 };
+        let state = State { content, mood: Mood::Serves, requests: 0, left: 0 };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let registry = Self { address, shared: Arc::clone(&shared) };
         let accept = move || {
@@ -79,6 +87,11 @@ impl Registry {
     /// How often it was asked for anything.
     pub fn requests(&self) -> usize {
         self.shared.state.lock().unwrap().requests
+    }
+
+    /// Clients that left while a layer had stopped half way.
+    pub fn left(&self) -> usize {
+        self.shared.state.lock().unwrap().left
     }
 
     /// From now on a layer stops half way.
@@ -110,9 +123,17 @@ impl Shared {
         (state.mood != Mood::Refuses).then(|| state.content.get(path).cloned())
     }
 
-    fn wait_while_stalled(&self) {
-        let state = self.state.lock().unwrap();
-        drop(self.changed.wait_while(state, |state| state.mood == Mood::Stalls).unwrap());
+    /// Whether the client is still there then.
+    fn wait_while_stalled(&self, client: &TcpStream) -> bool {
+        let mut state = self.state.lock().unwrap();
+        while state.mood == Mood::Stalls {
+            if is_closed(client) {
+                state.left += 1;
+                return false;
+            }
+            state = self.changed.wait_timeout(state, LOOK).unwrap().0;
+        }
+        true
     }
 }
 
@@ -206,13 +227,18 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
         // Only layers are this large. An engine may leave in the middle.
         let (half, rest) = body.split_at(if body.len() > 1 << 20 { body.len() / 2 } else { 0 });
         let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(half));
-        if !half.is_empty() {
-            shared.wait_while_stalled();
+        if !half.is_empty() && !shared.wait_while_stalled(&stream) {
+            return;
         }
         if sent.and_then(|()| stream.write_all(rest)).is_err() {
             return;
         }
     }
+}
+
+fn is_closed(stream: &TcpStream) -> bool {
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    recv(stream.as_raw_fd(), &mut [0], flags) != Err(Errno::EAGAIN)
 }
 
 /// Method and path; `None`: the connection has ended.
