@@ -109,11 +109,11 @@ fn a_pull_that_nobody_wants_any_more_is_ended_by_the_engine() {
     let agent = Agent::on(shared());
     let registry = Registry::start();
     registry.publish("2");
-    registry.stall();
+    registry.trickle();
     let half = |name: &str| {
         agent.until(name, "half pulled", |one| {
             one.pull_progress.is_some_and(|pull| pull.done_bytes > 0)
-        })
+        });
     };
     let next = Manifest::new("next", &["/busybox", "sleep", "100000"])
         .with("image", registry.image("2"))
@@ -121,33 +121,30 @@ fn a_pull_that_nobody_wants_any_more_is_ended_by_the_engine() {
         .with("stop.signal", "SIGKILL");
     let ends: [fn(&Agent); 3] = [
         |agent| drop(agent.ok(&["stop", "web"])),
-        |agent| drop(agent.deploy(&[Manifest::service("web")])),
+        |agent| agent.deploy(&[Manifest::service("web")]),
         |agent| drop(agent.ok(&["rm", "web"])),
     ];
-    for (ended, end) in ends.into_iter().enumerate() {
+    for (round, end) in ends.into_iter().enumerate() {
         agent.deploy(&[web(&registry, "missing")]);
-        if ended > 0 {
-            agent.ok(&["start", "--no-wait", "web"]);
-        }
         half("web");
-        if ended == 0 {
-            agent.deploy(&[next.clone()]);
-            agent.until("next", "without a place", |one| {
-                one.state_info.starts_with("waits for other pulls")
-            });
-        }
-        end(&agent);
-        let left = || (registry.left() > 2 * ended).then_some(());
-        until("the engine to leave the registry", left);
-        // Its place is free at once; and it has the registry for itself.
-        half("next");
-        agent.ok(&["stop", "next"]);
-        until("the engine to leave the registry", || {
-            (registry.left() > 2 * ended + 1).then_some(())
+        agent.deploy(&[next.clone()]);
+        agent.until("next", "without a place", |one| {
+            one.state_info.starts_with("waits for other pulls")
         });
-        agent.ok(&["start", "--no-wait", "next"]);
+        end(&agent);
+        let left = |pulls| (registry.left() == pulls).then_some(());
+        until("the engine to leave the registry", || left(2 * round + 1));
+        // Its place is free at once.
+        half("next");
+        agent.ok(&["rm", "next"]);
+        until("the engine to leave the registry", || left(2 * round + 2));
+        if agent.workloads().len() == 1 {
+            agent.ok(&["rm", "web"]);
+        }
     }
+    // Nothing of it is in the way of a pull that is wanted.
     registry.go_on();
+    agent.deploy(&[next]);
     agent.until_running(&["next"]);
 }
 

@@ -1,7 +1,7 @@
 //! A registry with one image, for pulls on a machine without a network.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::Command;
@@ -47,6 +47,9 @@ enum Mood {
     Serves,
     /// Sends half of a layer.
     Stalls,
+    /// Sends half of a layer, and then a few bytes a second. An engine that is told to end a pull
+    /// leaves at the next byte that comes.
+    Trickles,
     /// Closes connections unheard.
     Refuses,
 }
@@ -89,7 +92,7 @@ impl Registry {
         self.shared.state.lock().unwrap().requests
     }
 
-    /// Clients that left while a layer had stopped half way.
+    /// Clients that left in the middle of a layer.
     pub fn left(&self) -> usize {
         self.shared.state.lock().unwrap().left
     }
@@ -97,6 +100,11 @@ impl Registry {
     /// From now on a layer stops half way.
     pub fn stall(&self) {
         self.set_mood(Mood::Stalls);
+    }
+
+    /// From now on a layer comes slowly after the first half.
+    pub fn trickle(&self) {
+        self.set_mood(Mood::Trickles);
     }
 
     /// From now on nobody is answered.
@@ -123,18 +131,30 @@ impl Shared {
         (state.mood != Mood::Refuses).then(|| state.content.get(path).cloned())
     }
 
-    /// Whether the client is still there then.
-    fn wait_while_stalled(&self, client: &TcpStream) -> bool {
+    /// Whether the rest is to be sent: after a stop, or with more to wait for after a byte.
+    fn wait_while_stalled(&self, client: &TcpStream) -> Option<Wait> {
         let mut state = self.state.lock().unwrap();
-        while state.mood == Mood::Stalls {
+        loop {
             if is_closed(client) {
                 state.left += 1;
-                return false;
+                return None;
+            }
+            let mood = state.mood;
+            if !matches!(mood, Mood::Stalls | Mood::Trickles) {
+                return Some(Wait::Over);
             }
             state = self.changed.wait_timeout(state, LOOK).unwrap().0;
+            if mood == Mood::Trickles {
+                return Some(Wait::OneByte);
+            }
         }
-        true
     }
+}
+
+/// What follows a wait in the middle of a layer.
+enum Wait {
+    Over,
+    OneByte,
 }
 
 /// The static busybox of the test image with `mark` behind it: an engine that has a layer already
@@ -224,14 +244,29 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
             digest(&body),
         );
         let body = if method == "HEAD" { &[][..] } else { &body };
-        // Only layers are this large. An engine may leave in the middle.
-        let (half, rest) = body.split_at(if body.len() > 1 << 20 { body.len() / 2 } else { 0 });
-        let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(half));
-        if !half.is_empty() && !shared.wait_while_stalled(&stream) {
+        let sent = stream.write_all(answer.as_bytes()).and_then(|()| send(&stream, body, shared));
+        if sent.is_err() {
             return;
         }
-        if sent.and_then(|()| stream.write_all(rest)).is_err() {
-            return;
+    }
+}
+
+/// Only layers are so large that they may stop half way. An engine may leave in the middle.
+fn send(mut stream: &TcpStream, body: &[u8], shared: &Shared) -> io::Result<()> {
+    if body.len() <= 1 << 20 {
+        return stream.write_all(body);
+    }
+    let (half, mut rest) = body.split_at(body.len() / 2);
+    stream.write_all(half)?;
+    loop {
+        match shared.wait_while_stalled(stream) {
+            None => return Err(io::ErrorKind::BrokenPipe.into()),
+            Some(Wait::Over) => return stream.write_all(rest),
+            Some(Wait::OneByte) => {
+                let (byte, after) = rest.split_at(1);
+                stream.write_all(byte)?;
+                rest = after;
+            }
         }
     }
 }
