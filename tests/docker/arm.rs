@@ -7,7 +7,7 @@ use crate::adopting::runs;
 use crate::support::agent::Agent;
 use crate::support::engine::shared;
 use crate::support::manifest::Manifest;
-use crate::support::until;
+use crate::support::{let_exits_stand, until};
 
 #[test]
 fn arm_deploy_crash_restart_of_the_agent_update_and_removal() {
@@ -30,6 +30,7 @@ fn arm_deploy_crash_restart_of_the_agent_update_and_removal() {
     agent.kill9_and_start();
     agent.until_running(&["web"]);
     assert_eq!(runs(&agent), before);
+    let_exits_stand();
     agent.restart();
     agent.until_running(&["web"]);
     assert_eq!(runs(&agent), before);

@@ -5,6 +5,8 @@ use crate::support::agent::Agent;
 use crate::support::engine::shared;
 use crate::support::manifest::Manifest;
 use crate::support::registry::{LAYER_BYTES, Registry};
+use crate::support::strace::Strace;
+use crate::support::until;
 
 fn web(registry: &Registry, pull: &str) -> Manifest {
     let words = ["/busybox", "sleep", "100000"];
@@ -98,4 +100,82 @@ fn a_registry_that_is_away_is_tried_again() {
     let healed = agent.until_state("web", "Running(Ok)");
     assert_eq!((healed.failure_count, healed.restart_count), (0, 0));
     assert_eq!(before[0], runs(&agent)[0]);
+}
+
+/// Docker ends a pull when the connection on which it was asked for is closed, and then it leaves
+/// the registry.
+#[test]
+fn a_pull_that_nobody_wants_any_more_is_ended_by_the_engine() {
+    let agent = Agent::on(shared());
+    let registry = Registry::start();
+    registry.publish("2");
+    registry.trickle();
+    let half = |name: &str| {
+        agent.until(name, "half pulled", |one| {
+            one.pull_progress.is_some_and(|pull| pull.done_bytes > 0)
+        });
+    };
+    let next = Manifest::new("next", &["/busybox", "sleep", "100000"])
+        .with("image", registry.image("2"))
+        .with("pull", "missing")
+        .with("stop.signal", "SIGKILL");
+    let ends: [fn(&Agent); 3] = [
+        |agent| drop(agent.ok(&["stop", "web"])),
+        |agent| agent.deploy(&[Manifest::service("web")]),
+        |agent| drop(agent.ok(&["rm", "web"])),
+    ];
+    for (round, end) in ends.into_iter().enumerate() {
+        agent.deploy(&[web(&registry, "missing")]);
+        half("web");
+        agent.deploy(&[next.clone()]);
+        agent.until("next", "without a place", |one| {
+            one.state_info.starts_with("waits for other pulls")
+        });
+        end(&agent);
+        let left = |pulls| (registry.left() == pulls).then_some(());
+        until("the engine to leave the registry", || left(2 * round + 1));
+        // Its place is free at once.
+        half("next");
+        agent.ok(&["rm", "next"]);
+        until("the engine to leave the registry", || left(2 * round + 2));
+        if agent.workloads().len() == 1 {
+            agent.ok(&["rm", "web"]);
+        }
+    }
+    // Nothing of it is in the way of a pull that is wanted.
+    registry.go_on();
+    agent.deploy(&[next]);
+    agent.until_running(&["next"]);
+}
+
+/// A sync that takes 5 s: the old container runs all the while, and the new one is not made before.
+#[test]
+fn what_was_pulled_is_on_the_disk_before_the_old_container_goes() {
+    let agent = Agent::on(shared());
+    let registry = Registry::start();
+    agent.deploy(&[Manifest::service("web")]);
+    agent.until_running(&["web"]);
+    let old = agent.container("web");
+    let folder = tempfile::tempdir().unwrap();
+    let words = ["-y", "-e", "trace=syncfs,sync", "-e", "inject=syncfs,sync:delay_enter=5000000"];
+    let strace = Strace::attach(agent.pid(), &words, &folder.path().join("log"));
+    agent.deploy(&[web(&registry, "always")]);
+    agent.until("web", "pulled", |one| one.state_info.contains("waits for the disk"));
+    assert_eq!(agent.containers().len(), 1);
+    assert_eq!(agent.container("web").started_at, old.started_at);
+    assert!(agent.container("web").is_running());
+    agent.until("web", "updated", |one| {
+        one.state_words() == "Running(Ok)" && one.observed_generation == 2
+    });
+    assert_eq!(strace.count("syncfs,sync"), 1, "{}", strace.log());
+    // What the engine says of its folder is where it really is.
+    let root = shared().directory().display().to_string();
+    assert!(strace.log().contains(&root), "{root}: {}", strace.log());
+
+    // The registry is asked, and has nothing new: there is nothing to sync.
+    let asked = registry.requests();
+    let again = web(&registry, "always").with("env.NEW", "1");
+    agent.deploy_with(&["--wait"], &[again]).expect(0, &["deploy"]);
+    assert!(registry.requests() > asked);
+    assert_eq!(strace.count("syncfs,sync"), 1, "{}", strace.log());
 }

@@ -12,7 +12,7 @@ use crate::support::agent::Agent;
 use crate::support::engine::shared;
 use crate::support::manifest::Manifest;
 use crate::support::strace::{SYNCS, Strace};
-use crate::support::{pause, until};
+use crate::support::{let_exits_stand, pause, until};
 
 const NAMES: [&str; 3] = ["a", "b", "c"];
 const CRASHES: u64 = 3;
@@ -78,6 +78,7 @@ fn crashes_are_made_good_and_counted_while_each_sync_takes_20_s() {
         assert!(longest < ANSWERED, "a read took {longest:?}");
     });
     let before = runs(&agent);
+    let_exits_stand();
     agent.restart();
     for one in agent.until_running(&NAMES) {
         assert_eq!(one.restart_count, CRASHES, "{}", one.name);

@@ -5,6 +5,7 @@
 mod away;
 mod disk;
 mod garbage;
+mod limits;
 mod manifests;
 mod many;
 mod odd;

@@ -39,6 +39,11 @@ pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
     }
 }
 
+/// Lets so much time pass that no exit so far is taken for a part of a shutdown that follows.
+pub fn let_exits_stand() {
+    pause(Duration::from_millis(bargee::limits::SHUTDOWN_EXIT_MS + 1_000));
+}
+
 /// Lets time pass, where nothing must happen.
 pub fn pause(time: Duration) {
     let begin = clock::boot_ms();

@@ -1,18 +1,25 @@
 //! A registry with one image, for pulls on a machine without a network.
 
 use std::collections::BTreeMap;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::sync::{Arc, Condvar, Mutex};
 use std::thread;
+use std::time::Duration;
 
+use nix::errno::Errno;
+use nix::sys::socket::{MsgFlags, recv};
 use sha2::{Digest, Sha256};
 
 use super::engine::script;
 
 /// Size of the image's only layer, at least.
 pub const LAYER_BYTES: usize = 3 << 20;
+
+/// While a layer has stopped, it is looked this often whether its client is still there.
+const LOOK: Duration = Duration::from_millis(50);
 
 /// The registry; it serves `shop/web:1` until the test process ends. Its image has `/busybox`.
 #[derive(Debug)]
@@ -32,6 +39,7 @@ struct State {
     content: Content,
     mood: Mood,
     requests: usize,
+    left: usize,
 }
 
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -39,6 +47,9 @@ enum Mood {
     Serves,
     /// Sends half of a layer.
     Stalls,
+    /// Sends half of a layer, and then a few bytes a second. An engine that is told to end a pull
+    /// leaves at the next byte that comes.
+    Trickles,
     /// Closes connections unheard.
     Refuses,
 }
@@ -52,7 +63,7 @@ impl Registry {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
         let content = content("1", &format!("first of {address}"));
-        let state = State { content, mood: Mood::Serves, requests: 0 };
+        let state = State { content, mood: Mood::Serves, requests: 0, left: 0 };
         let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
         let registry = Self { address, shared: Arc::clone(&shared) };
         let accept = move || {
@@ -81,9 +92,19 @@ impl Registry {
         self.shared.state.lock().unwrap().requests
     }
 
+    /// Clients that left in the middle of a layer.
+    pub fn left(&self) -> usize {
+        self.shared.state.lock().unwrap().left
+    }
+
     /// From now on a layer stops half way.
     pub fn stall(&self) {
         self.set_mood(Mood::Stalls);
+    }
+
+    /// From now on a layer comes slowly after the first half.
+    pub fn trickle(&self) {
+        self.set_mood(Mood::Trickles);
     }
 
     /// From now on nobody is answered.
@@ -110,10 +131,30 @@ impl Shared {
         (state.mood != Mood::Refuses).then(|| state.content.get(path).cloned())
     }
 
-    fn wait_while_stalled(&self) {
-        let state = self.state.lock().unwrap();
-        drop(self.changed.wait_while(state, |state| state.mood == Mood::Stalls).unwrap());
+    /// Whether the rest is to be sent: after a stop, or with more to wait for after a byte.
+    fn wait_while_stalled(&self, client: &TcpStream) -> Option<Wait> {
+        let mut state = self.state.lock().unwrap();
+        loop {
+            if is_closed(client) {
+                state.left += 1;
+                return None;
+            }
+            let mood = state.mood;
+            if !matches!(mood, Mood::Stalls | Mood::Trickles) {
+                return Some(Wait::Over);
+            }
+            state = self.changed.wait_timeout(state, LOOK).unwrap().0;
+            if mood == Mood::Trickles {
+                return Some(Wait::OneByte);
+            }
+        }
     }
+}
+
+/// What follows a wait in the middle of a layer.
+enum Wait {
+    Over,
+    OneByte,
 }
 
 /// The static busybox of the test image with `mark` behind it: an engine that has a layer already
@@ -203,16 +244,36 @@ fn serve(mut stream: TcpStream, shared: &Shared) {
             digest(&body),
         );
         let body = if method == "HEAD" { &[][..] } else { &body };
-        // Only layers are this large. An engine may leave in the middle.
-        let (half, rest) = body.split_at(if body.len() > 1 << 20 { body.len() / 2 } else { 0 });
-        let sent = stream.write_all(answer.as_bytes()).and_then(|()| stream.write_all(half));
-        if !half.is_empty() {
-            shared.wait_while_stalled();
-        }
-        if sent.and_then(|()| stream.write_all(rest)).is_err() {
+        let sent = stream.write_all(answer.as_bytes()).and_then(|()| send(&stream, body, shared));
+        if sent.is_err() {
             return;
         }
     }
+}
+
+/// Only layers are so large that they may stop half way. An engine may leave in the middle.
+fn send(mut stream: &TcpStream, body: &[u8], shared: &Shared) -> io::Result<()> {
+    if body.len() <= 1 << 20 {
+        return stream.write_all(body);
+    }
+    let (half, mut rest) = body.split_at(body.len() / 2);
+    stream.write_all(half)?;
+    loop {
+        match shared.wait_while_stalled(stream) {
+            None => return Err(io::ErrorKind::BrokenPipe.into()),
+            Some(Wait::Over) => return stream.write_all(rest),
+            Some(Wait::OneByte) => {
+                let (byte, after) = rest.split_at(1);
+                stream.write_all(byte)?;
+                rest = after;
+            }
+        }
+    }
+}
+
+fn is_closed(stream: &TcpStream) -> bool {
+    let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
+    recv(stream.as_raw_fd(), &mut [0], flags) != Err(Errno::EAGAIN)
 }
 
 /// Method and path; `None`: the connection has ended.

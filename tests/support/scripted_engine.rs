@@ -86,6 +86,11 @@ struct Script {
     edition: u64,
     cut_events_after: Option<Duration>,
     counts: BTreeMap<Route, usize>,
+    /// Requests that are not answered yet, and the most there ever were.
+    under_way: BTreeMap<Route, usize>,
+    most: BTreeMap<Route, usize>,
+    /// Pulls whose client left while they dallied.
+    left: usize,
     heard: Vec<(Route, String)>,
     trap: Trap,
     /// The request at which the trap sprang.
@@ -295,6 +300,26 @@ impl ScriptedEngine {
     /// Requests of one kind since the last [`ScriptedEngine::forget_requests`], bent ones too.
     pub fn count(&self, route: Route) -> usize {
         lock(&self.shared.script).counts.get(&route).copied().unwrap_or(0)
+    }
+
+    /// Requests of one kind that are not answered yet.
+    pub fn under_way(&self, route: Route) -> usize {
+        lock(&self.shared.script).under_way.get(&route).copied().unwrap_or(0)
+    }
+
+    /// The most requests of one kind that were not answered at the same time.
+    pub fn most_under_way(&self, route: Route) -> usize {
+        lock(&self.shared.script).most.get(&route).copied().unwrap_or(0)
+    }
+
+    /// Pulls that were ended by their client while they dallied.
+    pub fn left_pulls(&self) -> usize {
+        lock(&self.shared.script).left
+    }
+
+    /// A pull brings this image, too.
+    pub fn publish(&self, image: &str) {
+        lock(&self.shared.world).registry.insert(image.to_owned());
     }
 
     /// Requests that would change something.

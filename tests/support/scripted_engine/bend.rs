@@ -35,6 +35,8 @@ pub enum Route {
     Pull,
     /// `GET /images/{name}/json`
     Image,
+    /// `GET /info`
+    Info,
     /// Anything else.
     Other,
 }
@@ -59,6 +61,9 @@ pub enum Bend {
     Body(String),
     /// Carried out at once; answered after this time.
     Late(Duration),
+    /// Of a pull: it begins to bring something, and then tells over and over that it waits, until
+    /// the client leaves or the bends change; the connection ends then.
+    Dally,
     /// Of a create: just before it, somebody else makes a container of the same name.
     NameTaken,
 }

@@ -48,6 +48,7 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
             return Ok(());
         }
         let bend = shared.bend_for(route, &object);
+        let _under_way = UnderWay::begin(shared, route);
         if passage == Passage::Last {
             if bend.is_none() {
                 answer(route, &object, &request, shared);
@@ -114,6 +115,10 @@ fn bent(
             shared.wait_for_door(*time);
             stream.write_all(&reply.bytes())?;
         }
+        Bend::Dally => {
+            dally(stream, shared)?;
+            return Ok(true);
+        }
         Bend::NameTaken => {
             stream.write_all(&answer().bytes())?;
         }
@@ -144,6 +149,7 @@ fn route(request: &Request) -> (Route, String) {
             (Route::Pull, request.query.get("fromImage").map_or("", String::as_str))
         }
         ("GET", ["images", name, "json"]) => (Route::Image, *name),
+        ("GET", ["info"]) => (Route::Info, ""),
         _ => (Route::Other, ""),
     };
     (route, object.to_owned())
@@ -202,6 +208,7 @@ fn answer(route: Route, object: &str, request: &Request, shared: &Shared) -> Rep
         }
         Route::Image if world.images.contains(object) => Reply::json(200, &json!({"Id": object})),
         Route::Image => Reply::error(404, &format!("No such image: {object}")),
+        Route::Info => Reply::json(200, &json!({"DockerRootDir": world.data_root})),
         Route::Logs => Reply { status: 200, body: String::new() },
         Route::Events | Route::Other => Reply::error(404, "page not found"),
     };
@@ -211,6 +218,48 @@ fn answer(route: Route, object: &str, request: &Request, shared: &Shared) -> Rep
         shared.changed.notify_all();
     }
     reply
+}
+
+/// A pull that never gets on.
+fn dally(stream: &mut UnixStream, shared: &Shared) -> io::Result<()> {
+    let edition = lock(&shared.script).edition;
+    http::begin_chunks(stream)?;
+    let detail = json!({"current": 1, "total": 4});
+    let begin = json!({"status": "Downloading", "id": "a1", "progressDetail": detail});
+    http::chunk(stream, &format!("{begin}\n"))?;
+    while lock(&shared.script).edition == edition {
+        if is_closed(stream) {
+            lock(&shared.script).left += 1;
+            return Ok(());
+        }
+        http::chunk(stream, "{\"status\":\"Retrying in 1 second\",\"id\":\"a1\"}\n")?;
+        shared.wait_for_door(STREAM_LOOK);
+    }
+    Ok(())
+}
+
+/// A request from when it came until its answer has gone out.
+struct UnderWay<'a>(&'a Shared, Route);
+
+impl<'a> UnderWay<'a> {
+    fn begin(shared: &'a Shared, route: Route) -> Self {
+        let mut script = lock(&shared.script);
+        let now = script.under_way.entry(route).or_insert(0);
+        *now += 1;
+        let now = *now;
+        let most = script.most.entry(route).or_insert(0);
+        *most = now.max(*most);
+        drop(script);
+        Self(shared, route)
+    }
+}
+
+impl Drop for UnderWay<'_> {
+    fn drop(&mut self) {
+        if let Some(now) = lock(&self.0.script).under_way.get_mut(&self.1) {
+            *now -= 1;
+        }
+    }
 }
 
 fn pull(world: &mut world::World, name: &str, tag: &str) -> Reply {

@@ -118,6 +118,8 @@ pub struct World {
     pub events: Vec<(BTreeMap<String, String>, String)>,
     /// Actions that do not show on any stream.
     pub lost_actions: BTreeSet<String>,
+    /// Where the engine says that it keeps its data.
+    pub data_root: String,
     moments: u64,
     made: u32,
 }
