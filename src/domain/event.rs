@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::declared::Declared;
+use super::directory::Scan;
 use super::effect::{CommitId, ListId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
@@ -37,6 +38,8 @@ pub enum Event {
     PullProgress(Arc<str>, PullProgress),
     /// A pull ended.
     PullDone(Arc<str>, Result<(), Fault>),
+    /// The manifests directory was looked at, and is not as it was.
+    Directory(Box<Scan>),
 }
 
 /// The number under which the shell keeps who asked.
@@ -57,6 +60,8 @@ pub enum Request {
     /// With a new store: take over containers of another store, of one workload or of all that
     /// wait, whatever they were made from.
     Adopt(Option<Uid>),
+    /// What is held because it is suspicious is as it should be.
+    Confirm,
 }
 
 /// A set of declarations.
@@ -70,6 +75,10 @@ pub struct Apply {
     pub uids: Vec<Uid>,
     /// Answer what would change, change nothing.
     pub dry_run: bool,
+    /// Remove what the same source declared in these applications and does not declare here.
+    pub prune: bool,
+    /// Want those of them running that are wanted stopped.
+    pub start: bool,
 }
 
 /// What can be asked of one workload.

@@ -19,6 +19,8 @@ pub mod record;
 
 pub mod intent;
 
+pub mod directory;
+
 pub mod view;
 
 pub mod restart;

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::directory::Place;
 use super::effect::{Commit, CommitId, Effect, Level, ListId, StepId, Write};
 use super::event::{AskId, Event, Request};
 use super::fault::FaultKind;
@@ -28,6 +29,8 @@ mod asks;
 mod carry;
 
 mod commits;
+
+mod directory;
 
 mod journal;
 
@@ -67,6 +70,8 @@ pub struct Start {
     pub records: Vec<Record>,
     /// What somebody should know about how the store was opened.
     pub notices: Vec<String>,
+    /// Where the manifests directory is.
+    pub manifests: Place,
 }
 
 /// The state of the agent.
@@ -105,6 +110,7 @@ pub struct Machine {
     pending: Option<asks::Pending>,
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
+    directory: directory::Directory,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
@@ -188,6 +194,7 @@ impl Machine {
             pending: None,
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
+            directory: directory::Directory::new(start.manifests),
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
@@ -234,10 +241,12 @@ impl Machine {
             Event::StepDone(step, result) => self.on_step_done(step, result),
             Event::PullProgress(image, progress) => self.on_pull_progress(&image, progress),
             Event::PullDone(image, result) => self.on_pull_done(&image, result),
+            Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
         self.pass();
         self.tend_journal();
+        self.tend_directory();
         self.flush();
         self.publish_status();
         self.out.append(&mut self.answers);
@@ -250,7 +259,8 @@ impl Machine {
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
         let journal = self.journal.next_deadline(self.engine_is_ready());
-        [workloads, list, flush, journal].into_iter().flatten().min()
+        let directory = self.directory_deadline();
+        [workloads, list, flush, journal, directory].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {

@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::super::{Machine, Start};
+use crate::domain::directory::Place;
 use crate::domain::effect::{Answer, Commit, CommitId, Effect, ListId, Op, Step, StepId, Write};
 use crate::domain::event::{AskId, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
@@ -103,6 +104,7 @@ pub fn start(boot: &str, store: &Store) -> Start {
         seed: 7,
         records: store.kept.rows.values().cloned().collect(),
         notices: Vec::new(),
+        manifests: Place { path: "/m".into(), is_default: true },
     }
 }
 
