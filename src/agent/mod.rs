@@ -259,11 +259,16 @@ fn make_machine(
         records: std::mem::take(&mut opened.records),
         notices: std::mem::take(&mut opened.notices),
         manifests: Place {
-            path: config.manifests_dir.value.display().to_string().into(),
+            path: manifests_path(config).display().to_string().into(),
             is_default: config.manifests_dir.origin == Origin::Default,
         },
     };
     Ok(Machine::new(start, now()))
+}
+
+/// The manifests directory, without a slash at its end: files are named after it.
+fn manifests_path(config: &Settled) -> PathBuf {
+    config.manifests_dir.value.components().collect()
 }
 
 fn start_threads(
@@ -290,7 +295,7 @@ fn start_threads(
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
     threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
     threads.stop = Some(stop);
-    let (reader, stop_reader) = manifests::start(rooms, &config.manifests_dir.value)?;
+    let (reader, stop_reader) = manifests::start(rooms, &manifests_path(config))?;
     threads.manifests = Some(reader);
     threads.stop_manifests = Some(stop_reader);
     Ok(threads)
