@@ -133,8 +133,9 @@ Usage: bargee agent [OPTIONS]
   --engine NAME     docker (default)
   --engine-url URL  its socket (default: unix:///var/run/docker.sock)
   --data-dir DIR    where the agent keeps its state (default: /var/lib/bargee)
-  --manifests-dir DIR  what its *.yaml, *.yml and *.json declare holds as long as they
-                    are there (default: /etc/bargee/manifests.d)
+  --manifests-dir DIR
+                    what the manifests in it declare holds as long as they are there
+                    (default: /etc/bargee/manifests.d)
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
   --workers N       steps on the engine at a time (default: 4)
   --log-level LEVEL error, warn, info (default), debug or trace

@@ -9,7 +9,7 @@ use crate::domain::event::Apply;
 use crate::domain::names::Source;
 use crate::limits;
 
-const DISK: &str = "/dev/sda1 (ext4)";
+pub(super) const DISK: &str = "/dev/sda1 (ext4)";
 
 /// A look that finds these files.
 fn found(mount: &str, files: &[(&str, Content)]) -> Found {
@@ -17,11 +17,11 @@ fn found(mount: &str, files: &[(&str, Content)]) -> Found {
     Found::There(Listing { mount: mount.into(), files: files.collect(), ignored: Vec::new() })
 }
 
-fn good(workloads: &[&Arc<Declared>]) -> Content {
+pub(super) fn good(workloads: &[&Arc<Declared>]) -> Content {
     Content::Good(workloads.iter().map(|one| (*one).clone()).collect())
 }
 
-fn bad() -> Content {
+pub(super) fn bad() -> Content {
     let (file, field) = ("/m/a.yaml".to_owned(), "spec.image".to_owned());
     Content::Bad([Problem { file, line: 4, field, message: "is missing".to_owned() }].into())
 }
@@ -31,13 +31,13 @@ fn web(image: &str) -> Arc<Declared> {
 }
 
 impl World {
-    fn look(&mut self, found: Found) {
+    pub(super) fn look(&mut self, found: Found) {
         let count = self.next_ask().0 * 100;
         let fresh = (0..20).map(|n| Uid::new(format!("fresh-{}", count + n))).collect();
         self.feed(Event::Directory(Box::new(Scan { found, fresh })));
     }
 
-    fn files(&mut self, files: &[(&str, Content)]) {
+    pub(super) fn files(&mut self, files: &[(&str, Content)]) {
         self.look(found(DISK, files));
     }
 
