@@ -24,8 +24,8 @@ pub const DEFAULT_PATH: &str = "/etc/bargee/config.yaml";
 
 const ROOT: Shape = Shape {
     path: "",
-    keys: &["node", "engine", "engineUrl", "dataDir", "api", "workers", "log"],
-    later: &["manifestsDir", "shutdown"],
+    keys: &["node", "engine", "engineUrl", "dataDir", "manifestsDir", "api", "workers", "log"],
+    later: &["shutdown"],
 };
 const API: Shape = Shape { path: "api", keys: &["socket"], later: &["listen", "tokenFile"] };
 const LOG: Shape =
@@ -33,7 +33,6 @@ const LOG: Shape =
 
 /// Variables of keys that are not built yet.
 const LATER_VARIABLES: &[&str] = &[
-    "BARGEE_MANIFESTS_DIR",
     "BARGEE_API_LISTEN",
     "BARGEE_API_TOKEN_FILE",
     "BARGEE_LOG_FILE",
@@ -55,13 +54,23 @@ const ENGINE: Key = Key { name: "engine", variable: "BARGEE_ENGINE", flag: "--en
 const ENGINE_URL: Key =
     Key { name: "engineUrl", variable: "BARGEE_ENGINE_URL", flag: "--engine-url" };
 const DATA_DIR: Key = Key { name: "dataDir", variable: "BARGEE_DATA_DIR", flag: "--data-dir" };
+const MANIFESTS_DIR: Key =
+    Key { name: "manifestsDir", variable: "BARGEE_MANIFESTS_DIR", flag: "--manifests-dir" };
 const API_SOCKET: Key = Key { name: "api.socket", variable: "BARGEE_API_SOCKET", flag: "--socket" };
 const WORKER_COUNT: Key = Key { name: "workers", variable: "BARGEE_WORKERS", flag: "--workers" };
 const LOG_LEVEL: Key = Key { name: "log.level", variable: "BARGEE_LOG_LEVEL", flag: "--log-level" };
 
 /// In the order of the documentation.
-const KEYS: [&Key; 7] =
-    [&NODE, &ENGINE, &ENGINE_URL, &DATA_DIR, &API_SOCKET, &WORKER_COUNT, &LOG_LEVEL];
+const KEYS: [&Key; 8] = [
+    &NODE,
+    &ENGINE,
+    &ENGINE_URL,
+    &DATA_DIR,
+    &MANIFESTS_DIR,
+    &API_SOCKET,
+    &WORKER_COUNT,
+    &LOG_LEVEL,
+];
 
 /// The values of the flags that were given.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
@@ -74,6 +83,8 @@ pub struct Flags {
     pub engine_url: Option<String>,
     /// `--data-dir`
     pub data_dir: Option<String>,
+    /// `--manifests-dir`
+    pub manifests_dir: Option<String>,
     /// `--socket`
     pub api_socket: Option<String>,
     /// `--workers`
@@ -93,6 +104,8 @@ pub struct Settled {
     pub engine_socket: Setting<PathBuf>,
     /// Directory of the store.
     pub data_dir: Setting<PathBuf>,
+    /// Directory whose manifests are declared as long as they are there.
+    pub manifests_dir: Setting<PathBuf>,
     /// Socket that the API is served on.
     pub api_socket: Setting<PathBuf>,
     /// Threads that carry out steps.
@@ -160,6 +173,7 @@ impl Settled {
             (&ENGINE, self.engine.value.as_str().to_owned(), &self.engine.origin),
             (&ENGINE_URL, url, &self.engine_socket.origin),
             (&DATA_DIR, path(&self.data_dir.value), &self.data_dir.origin),
+            (&MANIFESTS_DIR, path(&self.manifests_dir.value), &self.manifests_dir.origin),
             (&API_SOCKET, path(&self.api_socket.value), &self.api_socket.origin),
             (&WORKER_COUNT, self.workers.value.to_string(), &self.workers.origin),
             (&LOG_LEVEL, level, &self.log_level.origin),
@@ -266,8 +280,10 @@ impl Given {
     }
 
     fn flags(&mut self, flags: &Flags) {
-        let Flags { node, engine, engine_url, data_dir, api_socket, workers, log_level } = flags;
-        let values = [node, engine, engine_url, data_dir, api_socket, workers, log_level];
+        let Flags { node, engine, engine_url, data_dir, .. } = flags;
+        let Flags { manifests_dir, api_socket, workers, log_level, .. } = flags;
+        let first = [node, engine, engine_url, data_dir];
+        let values = first.into_iter().chain([manifests_dir, api_socket, workers, log_level]);
         for (key, value) in KEYS.into_iter().zip(values) {
             if let Some(value) = value {
                 self.add(key, value, Origin::Flag(key.flag));
@@ -281,12 +297,22 @@ impl Given {
         let docker = PathBuf::from("/var/run/docker.sock");
         let engine_socket = self.pick(&ENGINE_URL, docker, values::engine_url);
         let data_dir = self.pick(&DATA_DIR, PathBuf::from("/var/lib/bargee"), values::directory);
+        let manifests = PathBuf::from("/etc/bargee/manifests.d");
+        let manifests_dir = self.pick(&MANIFESTS_DIR, manifests, values::directory);
         let socket = PathBuf::from("/run/bargee/bargee.sock");
         let api_socket = self.pick(&API_SOCKET, socket, values::socket);
         let workers = self.pick(&WORKER_COUNT, WORKERS, values::workers);
         let log_level = self.pick(&LOG_LEVEL, LevelFilter::Info, values::log_level);
-        let mut settled =
-            Settled { node, engine, engine_socket, data_dir, api_socket, workers, log_level };
+        let mut settled = Settled {
+            node,
+            engine,
+            engine_socket,
+            data_dir,
+            manifests_dir,
+            api_socket,
+            workers,
+            log_level,
+        };
         if settled.node.origin == Origin::Default {
             settled.node.value = self.node_by_host_name(host_name);
         }

@@ -171,6 +171,22 @@ pub const LOG_FILES: u32 = 100;
 /// Size of a manifest in the store. It was within the bounds above before its defaults were filled
 /// in and its text was escaped, which is at most six bytes for one.
 pub const STORED_MANIFEST_BYTES: usize = 8 * BODY_BYTES;
+/// Files in the manifests directory.
+pub const MANIFEST_FILES: usize = 10_000;
+/// A file in the manifests directory that did not change for this long has settled.
+pub const MANIFEST_SETTLE_MS: u64 = 1_000;
+/// A file that was written and not closed has settled after this time all the same: what writes
+/// without opening is not seen to close.
+pub const MANIFEST_WRITING_MS: u64 = 300_000;
+/// The manifests directory is looked at this often, whether or not it was seen to change: it may
+/// have been mounted over, and not every file system tells.
+pub const MANIFEST_LOOK_MS: u64 = 10_000;
+/// Files of the manifests directory that a condition of the status names.
+pub const MANIFEST_FILES_TOLD: usize = 10;
+/// Workloads, or files that are ignored, that a line or a list of the status names.
+pub const MANIFEST_NAMES_TOLD: usize = 20;
+/// Reads of the kernel's queue of changes before the manifests directory is looked at.
+pub const MANIFEST_CHANGE_READS: usize = 64;
 /// Workloads on one device.
 pub const WORKLOADS: usize = 10_000;
 
@@ -261,6 +277,8 @@ const _: () = assert!(ENGINE_CONNECT_MS < ENGINE_READ_MS && ENGINE_READ_MS < ENG
 const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
 const _: () = assert!(API_STOP_MS + FINISH_MS < STOP_MS);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
+const _: () = assert!(MANIFEST_SETTLE_MS < MANIFEST_LOOK_MS);
+const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use bargee::domain::declared::{Declared, Spec};
+use bargee::domain::directory::Place;
 use bargee::domain::effect::{CommitId, Effect, ListId, Op, StepId};
 use bargee::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use bargee::domain::intent::Seq;
@@ -106,6 +107,7 @@ impl World {
             seed: 7,
             records,
             notices: Vec::new(),
+            manifests: Place { path: "/m".into(), is_default: true },
         };
         let now = Now { tick: Tick(1_000_000), wall_ms: 1_000_000 };
         let (machine, first) = Machine::new(start, now);

@@ -10,7 +10,7 @@ use super::Rooms;
 use super::inbox::Mail;
 use super::now;
 use super::stats::Usages;
-use crate::api::backend::{AskError, Backend, Identity, ManifestFile, Usage};
+use crate::api::backend::{ApplyOptions, AskError, Backend, Identity, ManifestFile, Usage};
 use crate::domain::effect::{Answer, Applied, Refusal};
 use crate::domain::event::{Apply, Request, Verb};
 use crate::domain::fault::Fault;
@@ -101,14 +101,15 @@ impl Backend for AgentBackend {
     fn apply(
         &self,
         files: &[ManifestFile],
-        dry_run: bool,
+        options: ApplyOptions,
     ) -> Result<(Vec<Applied>, u64), AskError> {
         let files: Vec<(String, String)> =
             files.iter().map(|file| (file.name.clone(), file.text.clone())).collect();
         let declared = manifest::parse(&files).map_err(AskError::Invalid)?;
         let uids = declared.iter().map(|_| fresh_uid()).collect::<Result<_, _>>()?;
         let declared = declared.into_iter().map(Arc::new).collect();
-        let apply = Apply { source: Source::Local, declared, uids, dry_run };
+        let ApplyOptions { dry_run, prune, start } = options;
+        let apply = Apply { source: Source::Local, declared, uids, dry_run, prune, start };
         match self.ask(Request::Apply(apply))? {
             (Answer::Applied(applied), revision) => Ok((applied, revision)),
             (other, _) => Err(AskError::Unavailable(format!("bug: answered with {other:?}"))),

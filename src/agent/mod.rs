@@ -13,7 +13,8 @@ use std::sync::atomic::Ordering;
 use crossbeam_channel::{Receiver, Sender, bounded, select};
 
 use crate::api;
-use crate::config::{EngineKind, Settled};
+use crate::config::{EngineKind, Origin, Settled};
+use crate::domain::directory::Place;
 use crate::domain::effect::Effect;
 use crate::domain::machine::{Machine, Start};
 use crate::domain::names::{BootId, StoreId};
@@ -38,6 +39,8 @@ mod backend;
 mod host;
 
 mod inbox;
+
+mod manifests;
 
 mod monitor;
 
@@ -168,8 +171,7 @@ fn run_rooms(
     let _presence = announce(&store);
     let rooms =
         Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone(), store };
-    let threads =
-        start_threads(&rooms, config.workers.value, opened, Core { machine, first, mails, ended })?;
+    let threads = start_threads(&rooms, config, opened, Core { machine, first, mails, ended })?;
     let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
     let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
     let server = api::serve(listener, Arc::new(backend))?;
@@ -254,17 +256,27 @@ fn make_machine(
         seed: random::number()?,
         records: std::mem::take(&mut opened.records),
         notices: std::mem::take(&mut opened.notices),
+        manifests: Place {
+            path: manifests_path(config).display().to_string().into(),
+            is_default: config.manifests_dir.origin == Origin::Default,
+        },
     };
     Ok(Machine::new(start, now()))
 }
 
+/// The manifests directory, without a slash at its end: files are named after it.
+fn manifests_path(config: &Settled) -> PathBuf {
+    config.manifests_dir.value.components().collect()
+}
+
 fn start_threads(
     rooms: &Rooms,
-    workers: usize,
+    config: &Settled,
     opened: Opened,
     core: Core,
 ) -> Result<Threads, AgentError> {
     let mut threads = Threads::default();
+    let workers = config.workers.value;
     let (batches, batches_in) = bounded(1);
     threads.writer = Some(writer::start(opened.store, batches_in, rooms)?);
     let (jobs, jobs_in) = bounded(workers);
@@ -285,6 +297,9 @@ fn start_threads(
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
     threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
     threads.stop = Some(stop);
+    let (reader, stop_reader) = manifests::start(rooms, &manifests_path(config))?;
+    threads.manifests = Some(reader);
+    threads.stop_manifests = Some(stop_reader);
     Ok(threads)
 }
 

@@ -1,5 +1,6 @@
 //! The ordered stop, with a deadline for each thread.
 
+use std::io::PipeWriter;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
@@ -15,6 +16,10 @@ use crate::os::thread;
 pub struct Threads {
     /// Ends the watcher and the sampler when dropped.
     pub stop: Option<Sender<()>>,
+    /// Ends the reader of the manifests directory when dropped.
+    pub stop_manifests: Option<PipeWriter>,
+    /// The reader of the manifests directory.
+    pub manifests: Option<JoinHandle<()>>,
     /// The owner of the machine.
     pub monitor: Option<JoinHandle<()>>,
     /// The owner of the store.
@@ -33,6 +38,7 @@ pub struct Threads {
 /// still waits for the engine is cut off. It is over at `by` on the boot clock.
 pub fn stop(mut threads: Threads, engine: &Engine, inbox: &Sender<Mail>, by: u64) {
     drop(threads.stop.take());
+    drop(threads.stop_manifests.take());
     engine.close_events();
     let _ = inbox.send_timeout(Mail::Stop, Duration::from_millis(100));
     // The monitor closes the channels of workers, pullers and writer when it ends.
@@ -44,6 +50,7 @@ pub fn stop(mut threads: Threads, engine: &Engine, inbox: &Sender<Mail>, by: u64
     }
     join(threads.watcher.take(), by, "events");
     join(threads.stats.take(), by, "stats");
+    join(threads.manifests.take(), by, "manifests");
 }
 
 /// Waits for a thread until `by` on the boot clock; one that misses it is named and left behind,

@@ -31,8 +31,11 @@ pub trait Backend: Send + Sync {
     ///
     /// # Errors
     /// Nothing was changed, unless it is [`AskError::Late`].
-    fn apply(&self, files: &[ManifestFile], dry_run: bool)
-    -> Result<(Vec<Applied>, u64), AskError>;
+    fn apply(
+        &self,
+        files: &[ManifestFile],
+        options: ApplyOptions,
+    ) -> Result<(Vec<Applied>, u64), AskError>;
     /// Changes one workload: the task that carries it out, and the revision.
     ///
     /// # Errors
@@ -40,7 +43,7 @@ pub trait Backend: Send + Sync {
     fn verb(&self, uid: &Uid, verb: Verb) -> Result<(TaskId, u64), AskError>;
     /// The journal, in order.
     fn journal(&self) -> Vec<Arc<Entry>>;
-    /// Passes a journal or adopt request to the agent: what was done, as one sentence.
+    /// Passes a journal, adopt or confirm request to the agent: what was done, as one sentence.
     ///
     /// # Errors
     /// As for `apply`.
@@ -86,6 +89,17 @@ pub struct Usage {
     pub cpu_percent: Option<f64>,
     /// Bytes; absent where the kernel does not count them.
     pub memory_bytes: Option<u64>,
+}
+
+/// What an apply is to do beside declaring.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct ApplyOptions {
+    /// Only say what would change.
+    pub dry_run: bool,
+    /// Remove what was deployed in the applications named and is not declared any more.
+    pub prune: bool,
+    /// Want those running that are wanted stopped.
+    pub start: bool,
 }
 
 /// One file of an apply.

@@ -2,7 +2,7 @@
 
 use tiny_http::Request;
 
-use super::backend::Backend;
+use super::backend::{ApplyOptions, Backend};
 use super::body;
 use super::reply::{ApiError, Code, Reply};
 use super::route::{self, Action, Filter, LogsOf};
@@ -51,7 +51,7 @@ fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answe
         Action::Show(name) => show(backend, &name)?,
         Action::Change(name, verb) => change(backend, &name, verb)?,
         Action::Task(id) => task(backend, id)?,
-        Action::Apply { dry_run } => apply(backend, request, dry_run)?,
+        Action::Apply(options) => apply(backend, request, options)?,
         Action::Status => Reply::json(200, &workload::status(backend)),
         Action::Version => {
             let version = backend.identity().version.to_owned();
@@ -62,6 +62,7 @@ fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answe
         Action::Entry(seq) => journal::show(backend, seq)?,
         Action::Replay(seq) => journal::replay(backend, seq)?,
         Action::DropEntry(seq) => journal::drop_entry(backend, seq)?,
+        Action::Confirm => journal::confirm(backend)?,
         Action::Adopt(name) => journal::adopt(backend, name.as_deref())?,
         Action::Logs(of) => return logs(context, &of).map(Answer::Stream),
         Action::Events(events) => {
@@ -120,12 +121,16 @@ fn task(backend: &dyn Backend, id: TaskId) -> Result<Reply, ApiError> {
     }
 }
 
-fn apply(backend: &dyn Backend, request: &mut Request, dry: bool) -> Result<Reply, ApiError> {
+fn apply(
+    backend: &dyn Backend,
+    request: &mut Request,
+    options: ApplyOptions,
+) -> Result<Reply, ApiError> {
     let content_type = header(request, "Content-Type").unwrap_or_default().to_owned();
     let declared = request.body_length();
     let body = body::read(request.as_reader(), declared)?;
     let files = body::files(body, &content_type)?;
-    let (applied, revision) = backend.apply(&files, dry)?;
+    let (applied, revision) = backend.apply(&files, options)?;
     let items = applied.iter().map(|one| wire::AppliedItem {
         key: one.key.to_string(),
         uid: one.uid.as_str().to_owned(),

@@ -103,6 +103,14 @@ pub fn adopt(backend: &dyn Backend, name: Option<&str>) -> Result<Reply, ApiErro
     act(backend, Request::Adopt(uid))
 }
 
+/// Says that what is held because it is suspicious is as it should be.
+///
+/// # Errors
+/// The agent's.
+pub fn confirm(backend: &dyn Backend) -> Result<Reply, ApiError> {
+    act(backend, Request::Confirm)
+}
+
 fn act(backend: &dyn Backend, request: Request) -> Result<Reply, ApiError> {
     let message = backend.act(request)?;
     Ok(Reply::json(200, &wire::Done { message }))

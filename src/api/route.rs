@@ -2,6 +2,7 @@
 
 use nix::sys::signal::Signal;
 
+use super::backend::ApplyOptions;
 use super::reply::{ApiError, Code};
 use super::url::{self, Query};
 use crate::domain::event::Verb;
@@ -27,10 +28,7 @@ pub enum Action {
     /// How a task stands.
     Task(TaskId),
     /// Declare what is in the body.
-    Apply {
-        /// Only say what would change.
-        dry_run: bool,
-    },
+    Apply(ApplyOptions),
     /// Transitions.
     Events(EventsSince),
     /// The journal.
@@ -43,6 +41,8 @@ pub enum Action {
     DropEntry(Seq),
     /// Take over containers of another store, by any name of the workload; `None`: all that wait.
     Adopt(Option<String>),
+    /// What is held because it is suspicious is as it should be.
+    Confirm,
     /// The agent.
     Status,
     /// Its version.
@@ -124,6 +124,7 @@ pub fn route(method: &str, url: &str) -> Result<Action, ApiError> {
         ["v1", "system", "status"] => get(method, Action::Status),
         ["v1", "system", "version"] => get(method, Action::Version),
         ["v1", "system", "config"] => get(method, Action::Config),
+        ["v1", "system", "confirm"] => post(method, Action::Confirm),
         ["v1", "system", "adopt"] => post(method, Action::Adopt(query.text("name"))),
         _ => Err(no_route(url)),
     }?;
@@ -251,9 +252,10 @@ fn task(id: &str) -> Result<TaskId, ApiError> {
 }
 
 fn apply(query: &mut Query) -> Result<Action, ApiError> {
-    query.unsupported("prune")?;
-    query.unsupported("start")?;
-    Ok(Action::Apply { dry_run: query.switch("dryRun")? })
+    let dry_run = query.switch("dryRun")?;
+    let prune = query.switch("prune")?;
+    let start = query.switch("start")?;
+    Ok(Action::Apply(ApplyOptions { dry_run, prune, start }))
 }
 
 fn events(query: &mut Query) -> Result<Action, ApiError> {
@@ -284,6 +286,7 @@ mod tests {
             application: Some("shop".to_owned()),
             state: Some("running".to_owned()),
         };
+        let apply = |dry_run, prune, start| Action::Apply(ApplyOptions { dry_run, prune, start });
         let kill = |name: &str| change("web", Verb::Kill(name.to_owned()));
         let events = |since, follow| Action::Events(EventsSince { since, follow });
         let table = [
@@ -307,8 +310,11 @@ mod tests {
             ("GET", "/v1/ms/web/logs", logs(false, None)),
             ("GET", "/v1/ms/web/logs?follow=true&tail=10", logs(true, Some(10))),
             ("GET", "/v1/tasks/7", Action::Task(TaskId(7))),
-            ("POST", "/v1/deploy/microservices:apply", Action::Apply { dry_run: false }),
-            ("POST", "/v1/deploy/microservices:apply?dryRun=1", Action::Apply { dry_run: true }),
+            ("POST", "/v1/deploy/microservices:apply", apply(false, false, false)),
+            ("POST", "/v1/deploy/microservices:apply?dryRun=1", apply(true, false, false)),
+            ("POST", "/v1/deploy/microservices:apply?prune=true", apply(false, true, false)),
+            ("POST", "/v1/deploy/microservices:apply?start&prune=0", apply(false, false, true)),
+            ("POST", "/v1/system/confirm", Action::Confirm),
             ("GET", "/v1/events", events(0, false)),
             ("GET", "/v1/events?since=4&follow", events(4, true)),
             ("GET", "/v1/journal", Action::Journal),
@@ -352,8 +358,8 @@ mod tests {
             ("GET", "/v1/ms/web/logs?tail=all", 400, "must be a whole number"),
             ("GET", "/v1/ms/web/logs?since=1h", 400, "'since': not supported yet"),
             ("GET", "/v1/tasks/x", 400, "must be a whole number"),
-            ("POST", "/v1/deploy/microservices:apply?prune=true", 400, "not supported yet"),
-            ("POST", "/v1/deploy/microservices:apply?start=true", 400, "not supported yet"),
+            ("POST", "/v1/deploy/microservices:apply?prune=all", 400, "allowed are true and"),
+            ("GET", "/v1/system/confirm", 405, "allowed: POST"),
             ("POST", "/v1/deploy/microservices:apply?dryRun=yes", 400, "allowed are true and"),
             ("GET", "/v1/events?since=-1", 400, "must be a whole number"),
             ("GET", "/v1/ms/%", 400, "percent-encoded"),

@@ -178,7 +178,7 @@ pub struct AppliedItem {
     pub uid: String,
     /// Generation after it.
     pub generation: u64,
-    /// `created`, `replaced`, `updated` or `unchanged`.
+    /// `created`, `replaced`, `updated`, `unchanged`, `started` or `removed`.
     pub change: String,
 }
 
@@ -251,6 +251,9 @@ pub struct Status {
     /// `3 of 12`: how far the replay of the journal is; absent: changes are accepted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovering: String,
+    /// The manifests directory; absent: it is not there.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub manifests: Option<Manifests>,
     /// What somebody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
@@ -274,6 +277,25 @@ pub struct Engine {
     /// Why it does not.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub error: String,
+}
+
+/// The manifests directory as it was last looked at.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+#[serde(rename_all = "camelCase")]
+pub struct Manifests {
+    /// Its path.
+    pub directory: String,
+    /// Manifests in it.
+    pub files: usize,
+    /// Those of them that are being written or have just changed.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub settling: usize,
+    /// The first things in it that are no manifests.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub ignored: Vec<String>,
+    /// How many of those there are.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub ignored_count: usize,
 }
 
 /// Tasks under way.

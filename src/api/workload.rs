@@ -6,7 +6,7 @@ use super::backend::{Backend, Usage};
 use super::route::Filter;
 use super::wire;
 use crate::domain::time::Now;
-use crate::domain::view::{State, Status, Task, Transition, View};
+use crate::domain::view::{Manifests, State, Status, Task, Transition, View};
 
 /// What every workload of one answer has in common.
 #[derive(Clone, Copy)]
@@ -172,7 +172,18 @@ pub fn status(backend: &dyn Backend) -> wire::Status {
         queue: wire::Queue { tasks: status.tasks, limit: crate::limits::TASK_QUEUE },
         journal: wire::JournalCounts { entries: status.journal.0, failing: status.journal.1 },
         recovering: recovering(&status).map(|progress| progress.to_string()).unwrap_or_default(),
+        manifests: status.manifests.as_deref().map(manifests),
         conditions: conditions.collect(),
+    }
+}
+
+fn manifests(seen: &Manifests) -> wire::Manifests {
+    wire::Manifests {
+        directory: seen.path.to_string(),
+        files: seen.files,
+        settling: seen.settling,
+        ignored: seen.ignored.clone(),
+        ignored_count: seen.ignored_count,
     }
 }
 

@@ -72,6 +72,8 @@ pub enum Command {
         /// Any name of the workload; `None`: all that wait for it.
         name: Option<String>,
     },
+    /// Say that what is held because it is suspicious is as it should be.
+    Confirm,
     /// Show versions.
     Version,
     /// Check the configuration.
@@ -96,6 +98,10 @@ pub struct Deploy {
     pub files: Vec<PathBuf>,
     /// Only say what would change.
     pub dry_run: bool,
+    /// Remove what was deployed in the same applications and is not named any more.
+    pub prune: bool,
+    /// Want those running that are wanted stopped.
+    pub start: bool,
     /// Wait until it runs, at most this long.
     pub wait: Option<Duration>,
 }
@@ -134,8 +140,8 @@ pub struct Misuse {
 }
 
 /// Verbs that are not built yet.
-const LATER: [&str; 10] =
-    ["exec", "set", "graph", "run", "node", "volume", "confirm", "quiesce", "resume", "completion"];
+const LATER: [&str; 9] =
+    ["exec", "set", "graph", "run", "node", "volume", "quiesce", "resume", "completion"];
 
 /// Understands `words`, without the program's name.
 ///
@@ -206,6 +212,7 @@ fn named(name: &str, words: &mut Words) -> Result<Command, Stop> {
         "status" => words.end().map(|()| Command::Status),
         "journal" => journal_args::journal(words).map(Command::Journal),
         "adopt" => journal_args::adopt(words).map(|name| Command::Adopt { name }),
+        "confirm" => words.end().map(|()| Command::Confirm),
         "version" => words.end().map(|()| Command::Version),
         "config" => config(words),
         verb => change(verb, words),
@@ -230,6 +237,7 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
                 "--engine" => &mut keys.engine,
                 "--engine-url" => &mut keys.engine_url,
                 "--data-dir" => &mut keys.data_dir,
+                "--manifests-dir" => &mut keys.manifests_dir,
                 "--workers" => &mut keys.workers,
                 "--log-level" => &mut keys.log_level,
                 other => return unknown(other),
@@ -254,6 +262,8 @@ fn deploy(words: &mut Words) -> Result<Command, Stop> {
             Word::Option(option) => match option.as_str() {
                 "-f" | "--file" => deploy.files.push(words.os()?.into()),
                 "--dry-run" => deploy.dry_run = true,
+                "--prune" => deploy.prune = true,
+                "--start" => deploy.start = true,
                 "--wait" => deploy.wait = Some(wait(words)?),
                 other => return unknown(other),
             },

@@ -7,7 +7,7 @@ use super::client::{CallError, Client};
 use super::console::{Console, Format};
 use super::failure::{Exit, Failure};
 use super::progress::Progress;
-use super::reach::{Goal, Verdict};
+use super::reach::{Goal, REMOVED, Verdict};
 use super::{files, table};
 use crate::api::url::encode;
 use crate::api::wire::{Applied, ErrorDetail, List, Problem, Status, Workload};
@@ -25,13 +25,10 @@ pub fn deploy(
 ) -> Result<(), Failure> {
     let files = files::read(&deploy.files, console.input)?;
     let body = files::body(files)?;
-    let route = "/v1/deploy/microservices:apply";
-    let path = format!("{route}?dryRun={}", deploy.dry_run);
-    let applied: Applied = match client.post(&path, &body, console) {
-        Ok(applied) => applied,
-        Err(CallError::Refused(422, detail)) => return Err(refused(&detail, console)?),
-        Err(error) => return Err(error.into()),
-    };
+    if deploy.prune && !deploy.dry_run {
+        list_pruned(&apply(client, deploy, true, &body, console)?, console);
+    }
+    let applied = apply(client, deploy, deploy.dry_run, &body, console)?;
     if format == Format::Table {
         tell(&applied, deploy.dry_run, console)?;
     } else {
@@ -43,11 +40,36 @@ pub fn deploy(
     }
 }
 
+fn apply(
+    client: &Client,
+    deploy: &Deploy,
+    dry_run: bool,
+    body: &[u8],
+    console: &mut Console,
+) -> Result<Applied, Failure> {
+    let (prune, start) = (deploy.prune, deploy.start);
+    let route = "/v1/deploy/microservices:apply";
+    let path = format!("{route}?dryRun={dry_run}&prune={prune}&start={start}");
+    match client.post(&path, body, console) {
+        Ok(applied) => Ok(applied),
+        Err(CallError::Refused(422, detail)) => Err(refused(&detail, console)?),
+        Err(error) => Err(error.into()),
+    }
+}
+
+/// Tells what is about to be removed, before it is.
+fn list_pruned(applied: &Applied, console: &mut Console) {
+    for item in applied.items.iter().filter(|item| item.change == REMOVED) {
+        console.note(&format!("{} will be removed: it is not declared any more", item.key));
+    }
+}
+
 fn tell(applied: &Applied, dry_run: bool, console: &mut Console) -> Result<(), Failure> {
     for item in &applied.items {
         let would = match (dry_run, item.change.as_str()) {
             (true, "unchanged") => "would stay ",
             (true, _) => "would be ",
+            (false, REMOVED) => "is being ",
             (false, _) => "",
         };
         let (key, change, generation) = (&item.key, &item.change, item.generation);

@@ -20,13 +20,14 @@ pub enum Topic {
     Status,
     Journal,
     Adopt,
+    Confirm,
     Version,
     Config,
     Help,
 }
 
 /// Commands in the order in which they are listed, each with its topic.
-const COMMANDS: [(&str, Topic); 18] = [
+const COMMANDS: [(&str, Topic); 19] = [
     ("deploy", Topic::Deploy),
     ("ps", Topic::Ps),
     ("inspect", Topic::Inspect),
@@ -41,6 +42,7 @@ const COMMANDS: [(&str, Topic); 18] = [
     ("status", Topic::Status),
     ("journal", Topic::Journal),
     ("adopt", Topic::Adopt),
+    ("confirm", Topic::Confirm),
     ("version", Topic::Version),
     ("config", Topic::Config),
     ("agent", Topic::Agent),
@@ -77,6 +79,7 @@ impl Topic {
             Self::Status => STATUS,
             Self::Journal => JOURNAL,
             Self::Adopt => ADOPT,
+            Self::Confirm => CONFIRM,
             Self::Version => VERSION,
             Self::Config => CONFIG,
         }
@@ -102,6 +105,7 @@ Usage: bargee COMMAND [OPTIONS]
   status            show the agent, its engine and what it complains about
   journal           show what is in flight, or what a crash left; replay or drop it
   adopt NAME        take over containers that were made from another store
+  confirm           say that what is held because it looks wrong is as it should be
   version           show the versions of this command and of the agent
   config            check or show the configuration
   agent             be the agent
@@ -133,6 +137,9 @@ Usage: bargee agent [OPTIONS]
   --engine NAME     docker (default)
   --engine-url URL  its socket (default: unix:///var/run/docker.sock)
   --data-dir DIR    where the agent keeps its state (default: /var/lib/bargee)
+  --manifests-dir DIR
+                    what the manifests in it declare holds as long as they are there
+                    (default: /etc/bargee/manifests.d)
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
   --workers N       steps on the engine at a time (default: 4)
   --log-level LEVEL error, warn, info (default), debug or trace
@@ -142,13 +149,17 @@ Options stand above BARGEE_ variables, and these above the file.
 
 const DEPLOY: &str = "\
 Declare workloads from manifests, all or none. Workloads that are named keep their
-desired state; what is not named is left alone.
+desired state; what is not named is left alone. What a file of the manifests
+directory declares can only be changed there.
 
 Usage: bargee deploy -f FILE|DIR|- [-f ...] [OPTIONS]
 
   -f FILE           a manifest in YAML or JSON; '-' is standard input; a directory
                     stands for its *.yaml, *.yml and *.json
   --dry-run         check and say what would change; change nothing
+  --prune           remove what was deployed before in the same applications and is
+                    not named any more; lists it first
+  --start           want those running too that are stopped on purpose
   --wait[=TIME]     wait until all of them have run for 5 s, have succeeded, or are
                     stopped on purpose; give up after TIME (default 60s)
 ";
@@ -259,6 +270,15 @@ lost: those of one workload, or of all that wait for it (storeMissing), whatever
 they were made from. One that differs from its manifest is then updated to it.
 
 Usage: bargee adopt NAME|--all
+";
+
+const CONFIRM: &str = "\
+Say that what the agent holds back because it looks wrong is as it should be, and
+have it carried out: a manifests directory that is missing, unreadable, on another
+file system than before, or suddenly empty. `bargee status` says what is held and
+why (manifestsHeld). Workloads whose files are gone are then removed.
+
+Usage: bargee confirm
 ";
 
 const VERSION: &str = "\

@@ -1,4 +1,5 @@
-//! `bargee journal` and `bargee adopt`: what a crash left, and what to do about it.
+//! `bargee journal`, `bargee adopt` and `bargee confirm`: what a crash left, or what looks wrong,
+//! and what to do about it.
 
 use super::client::{CallError, Client};
 use super::console::{Console, Format};
@@ -32,7 +33,7 @@ pub fn journal(
         }
         Journal::Drop { seq, yes } => {
             if !yes {
-                confirm(client, seq, console)?;
+                ask(client, seq, console)?;
             }
             let done = client.delete(&format!("/v1/journal/{seq}"), console);
             tell(&done.map_err(failure)?, format, console)
@@ -52,6 +53,15 @@ pub fn adopt(
 ) -> Result<(), Failure> {
     let query = name.map(|name| format!("?name={}", encode(name))).unwrap_or_default();
     let done = client.post(&format!("/v1/system/adopt{query}"), b"", console)?;
+    tell(&done, format, console)
+}
+
+/// Says that what the agent holds because it is suspicious is as it should be.
+///
+/// # Errors
+/// The agent's, and those of the output.
+pub fn confirm(client: &Client, format: Format, console: &mut Console) -> Result<(), Failure> {
+    let done = client.post("/v1/system/confirm", b"", console)?;
     tell(&done, format, console)
 }
 
@@ -109,7 +119,7 @@ fn tell(done: &Done, format: Format, console: &mut Console) -> Result<(), Failur
 }
 
 /// Says what will be left undone, and asks.
-fn confirm(client: &Client, seq: u64, console: &mut Console) -> Result<(), Failure> {
+fn ask(client: &Client, seq: u64, console: &mut Console) -> Result<(), Failure> {
     if !(console.terminal && console.input_terminal) {
         let message = "there is no terminal to ask on, so nothing was dropped";
         let hint = format!(

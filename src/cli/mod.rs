@@ -59,7 +59,7 @@ pub enum Outcome {
     /// The command ended.
     Ended(Exit),
     /// `bargee agent`: `main` goes on as the agent.
-    Agent(AgentFlags),
+    Agent(Box<AgentFlags>),
 }
 
 /// Carries out the command line `words`, the program's name not among them.
@@ -87,7 +87,7 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
     let format = global.format;
     let client = |console: &mut Console| Client::new(&socket(global, console));
     match command {
-        Command::Agent(flags) => return Ok(Outcome::Agent(flags)),
+        Command::Agent(flags) => return Ok(Outcome::Agent(Box::new(flags))),
         Command::Help(topic) => help(topic, console),
         Command::ConfigCheck => config_cmd::check(load(global, console), console),
         Command::ConfigShow => config_cmd::show(load(global, console), format, console),
@@ -104,6 +104,7 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
         Command::Adopt { name } => {
             journal::adopt(&client(console), name.as_deref(), format, console)
         }
+        Command::Confirm => journal::confirm(&client(console), format, console),
         Command::Version => show::version(&client(console), format, console),
     }?;
     Ok(Outcome::Ended(Exit::Done))

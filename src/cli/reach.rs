@@ -6,6 +6,9 @@ use crate::cli::table;
 use crate::domain::time::Span;
 use crate::limits;
 
+/// The change of a workload that is pruned, in the answer to an apply.
+pub const REMOVED: &str = "removed";
+
 /// A workload on its way to the generation that was deployed.
 #[derive(Clone, Debug)]
 pub struct Goal {
@@ -14,6 +17,8 @@ pub struct Goal {
     /// Identity.
     pub uid: String,
     generation: u64,
+    /// It is to be gone.
+    removed: bool,
     /// The run that is watched, and since when, by the client's clock.
     run: Option<(Run, u64)>,
     /// The reading before this one was hopeless too.
@@ -51,6 +56,7 @@ impl Goal {
             key: applied.key.clone(),
             uid: applied.uid.clone(),
             generation: applied.generation,
+            removed: applied.change == REMOVED,
             run: None,
             hopeless: false,
             verdict: Verdict::Waiting { stage: "accepted".to_owned(), detail: String::new() },
@@ -71,6 +77,8 @@ impl Goal {
     pub fn judge(&mut self, reading: Option<&Workload>, now_ms: u64) {
         if !self.is_settled() {
             self.verdict = match reading {
+                Some(workload) if self.removed => waiting(workload),
+                None if self.removed => Verdict::Reached("it is gone".to_owned()),
                 Some(workload) => self.look(workload, now_ms),
                 None => Verdict::Failed("it was removed meanwhile".to_owned()),
             };
@@ -254,6 +262,20 @@ mod tests {
         let mut gone = goal();
         gone.judge(None, 0);
         assert!(gone.is_settled() && !reached(gone.verdict()));
+    }
+
+    #[test]
+    fn what_is_pruned_is_waited_for_until_it_is_gone() {
+        let mut goal = Goal::new(&AppliedItem {
+            key: "shop/old".to_owned(),
+            uid: "u".to_owned(),
+            generation: 1,
+            change: REMOVED.to_owned(),
+        });
+        goal.judge(Some(&reading("Stopping", "RequestedAtRuntime", 1)), 0);
+        assert!(!goal.is_settled());
+        goal.judge(None, 1);
+        assert!(reached(goal.verdict()));
     }
 
     #[test]

@@ -8,7 +8,7 @@ use super::failure::{Exit, Failure};
 use super::reach;
 use super::table;
 use crate::api::url::encode;
-use crate::api::wire::{List, Status, Version, Workload};
+use crate::api::wire::{List, Manifests, Status, Version, Workload};
 
 /// Lists workloads; without `all` those that are stopped or have succeeded are left out.
 ///
@@ -141,6 +141,9 @@ fn rare(status: &Status) -> Vec<(&'static str, String)> {
         let plural = if entries == 1 { "entry" } else { "entries" };
         rows.push(("journal", format!("{entries} {plural}, {failing} failing")));
     }
+    if let Some(manifests) = &status.manifests {
+        rows.push(("manifests", found(manifests)));
+    }
     if !status.recovering.is_empty() {
         rows.push(("recovering", status.recovering.clone()));
     }
@@ -148,6 +151,22 @@ fn rare(status: &Status) -> Vec<(&'static str, String)> {
         rows.push(("condition", format!("{}: {}", condition.kind, condition.message)));
     }
     rows
+}
+
+/// The manifests directory in one line.
+fn found(manifests: &Manifests) -> String {
+    let Manifests { directory, files, settling, ignored, ignored_count } = manifests;
+    let mut text = format!("{files} in {directory}");
+    if *settling > 0 {
+        text.push_str(&format!(", {settling} being written"));
+    }
+    if !ignored.is_empty() {
+        text.push_str(&format!("; ignored: {}", ignored.join(", ")));
+    }
+    if *ignored_count > ignored.len() {
+        text.push_str(&format!(" and {} more", ignored_count - ignored.len()));
+    }
+    text
 }
 
 fn engine(status: &Status) -> String {

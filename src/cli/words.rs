@@ -11,7 +11,6 @@ use super::help::Topic;
 /// Whether `option` of a command is not built yet.
 fn is_later(topic: Topic, option: &str) -> bool {
     match topic {
-        Topic::Deploy => matches!(option, "--prune" | "--start"),
         Topic::Logs => matches!(option, "--since" | "-t" | "--timestamps"),
         _ => false,
     }

@@ -45,6 +45,7 @@ fn without_anything_there_are_defaults() {
             "engine=docker",
             "engineUrl=unix:///var/run/docker.sock",
             "dataDir=/var/lib/bargee",
+            "manifestsDir=/etc/bargee/manifests.d",
             "api.socket=/run/bargee/bargee.sock",
             "workers=4",
             "log.level=info",
@@ -57,7 +58,7 @@ fn without_anything_there_are_defaults() {
 #[test]
 fn every_key_is_read_from_the_file() {
     let file = "node: n-1\nengine: docker\nengineUrl: unix:///d.sock\ndataDir: /d\n\
-                api: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n";
+                manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n";
     let (settled, _) = outcome(file, &[], &Flags::default()).unwrap();
     assert_eq!(
         values(&settled),
@@ -66,6 +67,7 @@ fn every_key_is_read_from_the_file() {
             "engine=docker",
             "engineUrl=unix:///d.sock",
             "dataDir=/d",
+            "manifestsDir=/m",
             "api.socket=/a.sock",
             "workers=8",
             "log.level=debug",
@@ -73,7 +75,7 @@ fn every_key_is_read_from_the_file() {
     );
     let lines: Vec<String> =
         settled.entries().iter().map(|(_, _, origin)| origin[origin.len() - 2..].into()).collect();
-    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":8"]);
+    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":7", ":9"]);
 }
 
 #[test]
@@ -103,9 +105,10 @@ fn every_key_is_a_variable_and_a_flag() {
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
     assert_eq!(origins, KEYS.map(|key| key.variable));
 
-    let [node, engine, engine_url, data_dir, api_socket, workers, log_level] =
+    let [node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level] =
         KEYS.map(|key| Some(value(key).to_owned()));
-    let flags = Flags { node, engine, engine_url, data_dir, api_socket, workers, log_level };
+    let flags =
+        Flags { node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level };
     let (settled, _) = outcome("", &[], &flags).unwrap();
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
     assert_eq!(origins, KEYS.map(|key| key.flag));
@@ -128,7 +131,7 @@ fn variables_follow_their_keys() {
     for key in KEYS {
         assert_eq!(key.variable, variable(key.name));
     }
-    let later = ["manifestsDir", "api.listen", "api.tokenFile", "log.file", "log.maxSize"];
+    let later = ["api.listen", "api.tokenFile", "log.file", "log.maxSize"];
     let later =
         later.into_iter().chain(["log.reconcileEvery", "shutdown.policy", "shutdown.perContainer"]);
     assert_eq!(later.map(variable).collect::<Vec<_>>(), LATER_VARIABLES);
@@ -139,7 +142,7 @@ fn what_is_wrong_in_the_file_names_its_line() {
     refused(
         "nod: x\n",
         &["c.yaml:1: nod: is unknown; did you mean node? Allowed are node, engine, engineUrl, \
-         dataDir, api, workers, log"],
+         dataDir, manifestsDir, api, workers, log"],
     );
     refused(
         "api:\n  sockt: x\n  listen: y\n",
@@ -158,10 +161,10 @@ fn what_is_wrong_in_the_file_names_its_line() {
         ],
     );
     refused(
-        "manifestsDir: /m\nshutdown: {policy: drain}\n",
+        "manifestsDir: m\nshutdown: {policy: drain}\n",
         &[
-            "c.yaml:1: manifestsDir: is not supported yet",
             "c.yaml:2: shutdown: is not supported yet",
+            "c.yaml:1: manifestsDir: must be an absolute path, found \"m\"",
         ],
     );
     refused("- a\n", &["c.yaml:1: must be a mapping, found a list"]);
@@ -208,11 +211,11 @@ fn values_are_checked() {
 #[test]
 fn all_origins_are_checked_and_told() {
     let flags = Flags { log_level: Some("x".to_owned()), ..Flags::default() };
-    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_MANIFESTS_DIR", "/m"), ("PATH", "/bin")];
+    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_LOG_FILE", "/m"), ("PATH", "/bin")];
     assert_eq!(
         outcome("workers: many\n", &environment, &flags).unwrap_err(),
         [
-            "BARGEE_MANIFESTS_DIR: is not supported yet",
+            "BARGEE_LOG_FILE: is not supported yet",
             "c.yaml:1: workers: must be a number from 1 to 32, found \"many\"",
             "BARGEE_WORKERS: must be a number from 1 to 32, found \"\"",
             "--log-level: must be error, warn, info, debug or trace, found \"x\"",

@@ -169,7 +169,7 @@ pub struct AppNetwork {
 pub enum Answer {
     /// To an apply.
     Applied(Vec<Applied>),
-    /// To a journal or adopt request: what was done, as one sentence.
+    /// To a journal, adopt or confirm request: what was done, as one sentence.
     Done(String),
     /// To a verb: the task that carries it out.
     Accepted(TaskId),
@@ -201,6 +201,10 @@ pub enum Change {
     Kept,
     /// Nothing.
     Unchanged,
+    /// Nothing, but it is wanted running again.
+    Started,
+    /// It is removed.
+    Removed,
 }
 
 impl Change {
@@ -211,6 +215,8 @@ impl Change {
             Self::Replaced => "replaced",
             Self::Kept => "updated",
             Self::Unchanged => "unchanged",
+            Self::Started => "started",
+            Self::Removed => "removed",
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::declared::Declared;
+use super::directory::Scan;
 use super::effect::{CommitId, ListId, PullId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
@@ -41,6 +42,8 @@ pub enum Event {
     PullSyncs(PullId),
     /// A pull ended.
     PullDone(PullId, Result<(), Fault>),
+    /// The manifests directory was looked at, and is not as it was.
+    Directory(Box<Scan>),
 }
 
 /// The number under which the shell keeps who asked.
@@ -61,6 +64,8 @@ pub enum Request {
     /// With a new store: take over containers of another store, of one workload or of all that
     /// wait, whatever they were made from.
     Adopt(Option<Uid>),
+    /// What is held because it is suspicious is as it should be.
+    Confirm,
 }
 
 /// A set of declarations.
@@ -74,6 +79,10 @@ pub struct Apply {
     pub uids: Vec<Uid>,
     /// Answer what would change, change nothing.
     pub dry_run: bool,
+    /// Remove what the same source declared in these applications and does not declare here.
+    pub prune: bool,
+    /// Want those of them running that are wanted stopped.
+    pub start: bool,
 }
 
 /// What can be asked of one workload.

@@ -21,6 +21,8 @@ pub mod record;
 
 pub mod intent;
 
+pub mod directory;
+
 pub mod view;
 
 pub mod restart;

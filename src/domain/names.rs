@@ -153,6 +153,8 @@ impl Suffixes {
 pub enum Source {
     /// `bargee deploy`.
     Local,
+    /// A file in the manifests directory. Counts as local in the order of a pass.
+    Directory,
 }
 
 impl Source {
@@ -160,12 +162,13 @@ impl Source {
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Local => "local",
+            Self::Directory => "directory",
         }
     }
 
     /// The inverse of [`Source::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
-        (text == "local").then_some(Self::Local)
+        [Self::Local, Self::Directory].into_iter().find(|source| source.as_str() == text)
     }
 }
 

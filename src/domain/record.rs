@@ -41,6 +41,8 @@ pub struct Record {
     pub uid: Uid,
     /// Who declared it.
     pub source: Source,
+    /// The file that declares it, where one of the manifests directory does.
+    pub origin: Option<Origin>,
     /// What was declared.
     pub declared: Arc<Declared>,
     /// Counts up with each change of the manifest, from 1.
@@ -106,6 +108,7 @@ impl Record {
         Self {
             uid,
             source,
+            origin: None,
             declared,
             generation: 1,
             observed_generation: 0,
@@ -135,6 +138,15 @@ impl Record {
             boot: None,
         }
     }
+}
+
+/// A file of the manifests directory.
+#[derive(Clone, PartialEq, Eq, Debug, Default)]
+pub struct Origin {
+    /// Its name in the directory.
+    pub file: Arc<str>,
+    /// The source of the mount that the directory was on; empty: not known.
+    pub mount: Arc<str>,
 }
 
 /// One container made, or to be made, for a workload. The name is reserved before the create.

@@ -245,8 +245,25 @@ pub struct Status {
     pub journal: (usize, usize),
     /// Tasks that are not settled.
     pub tasks: usize,
+    /// The manifests directory; `None`: it is not there.
+    pub manifests: Option<Arc<Manifests>>,
     /// Things that somebody should know: `(type, message)`.
     pub conditions: BTreeMap<&'static str, String>,
+}
+
+/// The manifests directory as it was last looked at.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub struct Manifests {
+    /// Its path.
+    pub path: Arc<str>,
+    /// Manifests in it.
+    pub files: usize,
+    /// Those of them that have not settled yet.
+    pub settling: usize,
+    /// The first things in it that are no manifests, by name.
+    pub ignored: Vec<String>,
+    /// How many of those there are.
+    pub ignored_count: usize,
 }
 
 /// A change of state, for `GET /v1/events`.

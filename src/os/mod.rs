@@ -10,9 +10,15 @@ pub mod clock;
 
 pub mod descriptors;
 
+pub mod directory_watch;
+
 pub mod lock_file;
 
 pub mod memory;
+
+pub mod mount;
+
+pub mod open;
 
 pub mod presence;
 

@@ -12,14 +12,14 @@ use serde_json::value::RawValue;
 
 use crate::domain::effect::{Commit, Write};
 use crate::domain::names::{Source, Uid};
-use crate::domain::record::{Desired, Record};
+use crate::domain::record::{Desired, Origin, Record};
 use crate::limits::{SEQ_BLOCK, STORE_MIRROR_BYTES};
 use crate::os::atomic_file;
 
 use super::Parse;
 use super::checksum::{Checksum, DIGITS};
 use super::identity::RandomId;
-use super::rows;
+use super::rows::{self, OriginRow};
 
 /// What stands between the text that the checksum is over and the checksum.
 const BEFORE_SUM: &str = ",\"sum\":\"";
@@ -51,6 +51,8 @@ pub struct Entry {
     pub desired: Desired,
     /// Who declared it.
     pub source: Source,
+    /// The file that declares it.
+    pub origin: Option<Origin>,
     /// Unix time in milliseconds at which it was accepted.
     pub created_at_ms: u64,
 }
@@ -63,6 +65,7 @@ impl Entry {
             generation: record.generation,
             desired: record.desired,
             source: record.source,
+            origin: record.origin.clone(),
             created_at_ms: record.created_at_ms,
         }
     }
@@ -74,7 +77,8 @@ impl Entry {
     pub fn record(&self, uid: &Uid, parse: Parse<'_>) -> Result<Record, String> {
         let declared = rows::declared(rows::embedded(&self.manifest)?, parse)?;
         let record = Record::new(uid.clone(), self.source, declared, self.created_at_ms);
-        Ok(Record { generation: self.generation, desired: self.desired, ..record })
+        let (generation, desired, origin) = (self.generation, self.desired, self.origin.clone());
+        Ok(Record { generation, desired, origin, ..record })
     }
 }
 
@@ -182,7 +186,7 @@ impl Mirror {
         let file: Whole<'_> =
             serde_json::from_slice(text).map_err(|error| format!("cannot be read: {error}"))?;
         let id = RandomId::parse(file.store).ok_or("names no store")?;
-        let entries = file.workloads.iter().map(Line::entry).collect::<Result<_, String>>();
+        let entries = file.workloads.into_iter().map(Line::entry).collect::<Result<_, String>>();
         let entries = entries.map_err(|error| format!("has a workload that is wrong: {error}"))?;
         Ok(Self { id, revision: file.revision, last_seq: file.last_seq, entries })
     }
@@ -266,6 +270,8 @@ struct Line<'a> {
     generation: u64,
     desired_state: &'a str,
     source: &'a str,
+    #[serde(borrow, default, skip_serializing_if = "Option::is_none")]
+    origin: Option<OriginRow<'a>>,
     created_at: u64,
     #[serde(borrow)]
     manifest: &'a RawValue,
@@ -278,17 +284,19 @@ impl<'a> Line<'a> {
             generation: entry.generation,
             desired_state: entry.desired.as_str(),
             source: entry.source.as_str(),
+            origin: entry.origin.as_ref().map(OriginRow::of),
             created_at: entry.created_at_ms,
             manifest: rows::embedded(&entry.manifest).map_err(io::Error::other)?,
         })
     }
 
-    fn entry(&self) -> Result<(Uid, Entry), String> {
+    fn entry(self) -> Result<(Uid, Entry), String> {
         let entry = Entry {
             manifest: self.manifest.get().into(),
             generation: self.generation,
             desired: rows::desired(self.desired_state)?,
             source: rows::source(self.source)?,
+            origin: self.origin.map(OriginRow::origin),
             created_at_ms: self.created_at,
         };
         Ok((Uid::new(self.uid), entry))

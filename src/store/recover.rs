@@ -258,5 +258,6 @@ fn declare(record: &mut Record, entry: &Entry, parse: Parse<'_>) -> Result<bool,
     }
     record.generation = entry.generation;
     record.desired = entry.desired;
+    record.origin.clone_from(&entry.origin);
     Ok(true)
 }

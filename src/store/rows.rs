@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 use crate::domain::diary::Diary;
 use crate::domain::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use crate::domain::record::{
-    BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
+    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Record, Run,
 };
 use crate::domain::time::Tick;
 
@@ -85,6 +85,8 @@ struct Body<'a> {
     manifest: &'a RawValue,
     #[serde(borrow)]
     source: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    origin: Option<OriginRow<'a>>,
     #[serde(borrow)]
     desired: Text<'a>,
     #[serde(default, skip_serializing_if = "is_default")]
@@ -135,6 +137,16 @@ struct Body<'a> {
     last_error_at_ms: u64,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     boot: Option<Text<'a>>,
+}
+
+/// A file of the manifests directory, in rows and in `workloads.json`.
+#[derive(Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+pub struct OriginRow<'a> {
+    #[serde(borrow)]
+    file: Text<'a>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    mount: Text<'a>,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -224,6 +236,7 @@ impl<'a> Body<'a> {
         Ok(Self {
             manifest: embedded(&record.declared.manifest)?,
             source: record.source.as_str().into(),
+            origin: record.origin.as_ref().map(OriginRow::of),
             desired: record.desired.as_str().into(),
             observed_generation: record.observed_generation,
             created_at_ms: record.created_at_ms,
@@ -256,6 +269,7 @@ impl<'a> Body<'a> {
         Ok(Record {
             uid,
             source: source(&self.source)?,
+            origin: self.origin.map(OriginRow::origin),
             declared: declared(self.manifest, parse)?,
             generation,
             observed_generation: self.observed_generation,
@@ -295,6 +309,18 @@ pub fn source(text: &str) -> Result<Source, String> {
 /// The desired state that `text` names.
 pub fn desired(text: &str) -> Result<Desired, String> {
     Desired::parse(text).ok_or_else(|| format!("its desired state {text:?} is not known"))
+}
+
+impl<'a> OriginRow<'a> {
+    /// `origin` as it is written.
+    pub fn of(origin: &'a Origin) -> Self {
+        Self { file: origin.file.as_ref().into(), mount: origin.mount.as_ref().into() }
+    }
+
+    /// The origin that was written.
+    pub fn origin(self) -> Origin {
+        Origin { file: self.file.into(), mount: self.mount.into() }
+    }
 }
 
 impl<'a> InstanceRow<'a> {

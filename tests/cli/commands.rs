@@ -1,12 +1,14 @@
 //! What the commands print, and with which exit code they end.
 
+use std::sync::Arc;
+
 use bargee::api::backend::AskError;
 use bargee::cli::Outcome;
 use bargee::cli::failure::Exit;
 use bargee::domain::effect::Refusal;
 use bargee::domain::event::Verb;
 use bargee::domain::time::Span;
-use bargee::domain::view::{PullProgress, RuntimeState, State, TaskState, View};
+use bargee::domain::view::{Manifests, PullProgress, RuntimeState, State, TaskState, View};
 
 use crate::fake::{DB, Fake, JOB, NOW, Served, WEB, serve, stopped, transition, view};
 use crate::terminal::{MadeUpTime, Terminal};
@@ -102,6 +104,13 @@ fn status_is_a_sheet() {
         inner.status.engine_error = "connection refused".into();
         inner.status.stream_up = false;
         inner.status.tasks = 2;
+        inner.status.manifests = Some(Arc::new(Manifests {
+            path: "/m".into(),
+            files: 3,
+            settling: 1,
+            ignored: vec!["a.yaml~".into()],
+            ignored_count: 2,
+        }));
         inner.status.conditions.insert("storeMissing", "3 containers wait".into());
     });
     assert_eq!(
@@ -114,6 +123,7 @@ fn status_is_a_sheet() {
          event stream  down\n\
          workloads     3: 1 Pending, 1 Running, 1 Stopped\n\
          tasks         2 of at most 100\n\
+         manifests     3 in /m, 1 being written; ignored: a.yaml~ and 1 more\n\
          condition     storeMissing: 3 containers wait\n"
     );
     assert!(Terminal::of(&served).run("status -o yaml").out.contains("stream: down\n"));

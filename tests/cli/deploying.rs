@@ -52,7 +52,40 @@ fn one_line_for_each_workload() {
     let asked = served.fake.set(|inner| inner.applied.clone());
     assert_eq!(asked[0].0[0].name, "standard input");
     assert_eq!(asked[0].0[0].text, "kind: Workload");
-    assert_eq!(asked.iter().map(|(_, dry)| *dry).collect::<Vec<_>>(), [false, true, false]);
+    assert_eq!(
+        asked.iter().map(|(_, options)| options.dry_run).collect::<Vec<_>>(),
+        [false, true, false]
+    );
+}
+
+#[test]
+fn what_is_pruned_is_listed_before_it_is_removed() {
+    let served = answering(Ok(vec![
+        applied("web", WEB, 1, Change::Started),
+        applied("old", DB, 3, Change::Removed),
+    ]));
+    let mut terminal = Terminal::of(&served);
+    terminal.input = "kind: Workload";
+    let ran = terminal.run("deploy -f - --prune --start");
+    let out = "shop/web started (generation 1)\nshop/old is being removed (generation 3)\n";
+    let err = "shop/old will be removed: it is not declared any more\n";
+    assert_eq!(ran, Ran { exit: 0, out: out.to_owned(), err: err.to_owned() });
+    let dry = terminal.run("deploy -f - --prune --dry-run");
+    let out =
+        "shop/web would be started (generation 1)\nshop/old would be removed (generation 3)\n";
+    assert_eq!(dry, Ran { exit: 0, out: out.to_owned(), err: String::new() });
+    let json = terminal.run("deploy -f - --prune -o json");
+    assert!(json.out.contains("\"removed\"") && json.err == err, "{json:?}");
+    let asked = served.fake.set(|inner| inner.applied.clone());
+    let asked = asked.iter().map(|(_, asked)| (asked.dry_run, asked.prune, asked.start));
+    let expected = [
+        (true, true, true),
+        (false, true, true),
+        (true, true, false),
+        (true, true, false),
+        (false, true, false),
+    ];
+    assert_eq!(asked.collect::<Vec<_>>(), expected);
 }
 
 #[test]

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bargee::api::backend::{AskError, Backend, Identity, ManifestFile, Usage};
+use bargee::api::backend::{ApplyOptions, AskError, Backend, Identity, ManifestFile, Usage};
 use bargee::api::{self, Server};
 use bargee::domain::declared::{Declared, Spec};
 use bargee::domain::effect::Applied;
@@ -41,8 +41,8 @@ pub struct Inner {
     pub status: Status,
     /// Answers to `apply`, the next one first; none left: the last one counts on.
     pub applies: VecDeque<Result<Vec<Applied>, AskError>>,
-    /// Files of every apply, and whether it was a dry run.
-    pub applied: Vec<(Vec<ManifestFile>, bool)>,
+    /// Files of every apply, and what it was to do beside.
+    pub applied: Vec<(Vec<ManifestFile>, ApplyOptions)>,
     /// Set: the answer to every verb.
     pub refuse_verbs: Option<AskError>,
     /// Verbs that were accepted.
@@ -145,9 +145,13 @@ impl Backend for Fake {
         Some(Arc::new(Task { id, verb, uid: Uid::new(uid), key, state, message }))
     }
 
-    fn apply(&self, files: &[ManifestFile], dry: bool) -> Result<(Vec<Applied>, u64), AskError> {
+    fn apply(
+        &self,
+        files: &[ManifestFile],
+        options: ApplyOptions,
+    ) -> Result<(Vec<Applied>, u64), AskError> {
         let mut inner = self.state.lock();
-        inner.applied.push((files.to_vec(), dry));
+        inner.applied.push((files.to_vec(), options));
         let last = inner.applies.len() < 2;
         let answer = if last { inner.applies.front().cloned() } else { inner.applies.pop_front() };
         answer.unwrap_or_else(|| Ok(Vec::new())).map(|applied| (applied, 43))

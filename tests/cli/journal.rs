@@ -104,6 +104,7 @@ fn requests_reach_the_agent() {
         ("POST", "/v1/system/adopt", Request::Adopt(None)),
         ("POST", "/v1/system/adopt?name=shop/web", Request::Adopt(Some(Uid::new(WEB)))),
         ("POST", "/v1/system/adopt?name=2222", Request::Adopt(Some(Uid::new(JOB)))),
+        ("POST", "/v1/system/confirm", Request::Confirm),
     ];
     for (at, (method, path, _)) in calls.iter().enumerate() {
         let answer = call(&served.socket, method, path);
@@ -115,7 +116,7 @@ fn requests_reach_the_agent() {
     let refused = AskError::Refused(Refusal::NotFound("there is no entry 6".into()));
     served.fake.set(|inner| inner.refuse_acts = Some(refused));
     assert_eq!(call(&served.socket, "DELETE", "/v1/journal/6").status, 404);
-    assert_eq!(acts(&served).len(), 6);
+    assert_eq!(acts(&served).len(), 7);
 }
 
 #[test]
@@ -188,6 +189,7 @@ fn commands_say_what_the_agent_did() {
         ("journal drop -y 9", Request::DropEntry(Seq(9))),
         ("adopt web", Request::Adopt(Some(Uid::new(WEB)))),
         ("ms adopt --all", Request::Adopt(None)),
+        ("confirm", Request::Confirm),
     ];
     for (at, (words, _)) in commands.iter().enumerate() {
         let ran = Terminal::of(&served).run(words);
@@ -196,7 +198,7 @@ fn commands_say_what_the_agent_did() {
     }
     assert_eq!(acts(&served), commands.map(|(_, request)| request));
     let json = Terminal::of(&served).run("adopt web -o json").out;
-    assert_eq!(json, "{\n  \"message\": \"act 7 was carried out\"\n}\n");
+    assert_eq!(json, "{\n  \"message\": \"act 8 was carried out\"\n}\n");
     assert_eq!(Terminal::of(&served).run("adopt db").exit, 4);
     let refused = AskError::Refused(Refusal::Conflict("it is under way".into()));
     served.fake.set(|inner| inner.refuse_acts = Some(refused));

@@ -193,7 +193,7 @@ fn an_apply_takes_files_or_one_raw_body() {
         .map(|(files, _)| files.iter().map(|file| file.name.as_str()).collect())
         .collect();
     assert_eq!(names, [vec!["a.yaml", "b.yaml"], vec!["request body"]]);
-    assert_eq!([asked[0].1, asked[1].1], [false, true]);
+    assert_eq!([asked[0].1.dry_run, asked[1].1.dry_run], [false, true]);
     assert_eq!(asked[1].0[0].text, "kind: W");
 }
 

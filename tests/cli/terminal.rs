@@ -193,12 +193,9 @@ fn what_is_not_built_yet_says_so() {
         "run",
         "node",
         "volume",
-        "confirm",
         "quiesce",
         "resume",
         "completion",
-        "deploy -f x --prune",
-        "deploy -f x --start",
         "logs web --since 1h",
         "logs web -t",
     ];
@@ -212,7 +209,7 @@ fn what_is_not_built_yet_says_so() {
 #[test]
 fn the_agent_is_left_to_main() {
     let words = "agent --config /c --node n --engine docker --engine-url unix:///e --data-dir /d \
-                 --socket /s --workers 2 --log-level debug";
+                 --manifests-dir /m --socket /s --workers 2 --log-level debug";
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let text = |text: &str| Some(text.to_owned());
     let keys = Flags {
@@ -220,12 +217,13 @@ fn the_agent_is_left_to_main() {
         engine: text("docker"),
         engine_url: text("unix:///e"),
         data_dir: text("/d"),
+        manifests_dir: text("/m"),
         api_socket: text("/s"),
         workers: text("2"),
         log_level: text("debug"),
     };
     let flags = AgentFlags { config: Some(PathBuf::from("/c")), keys };
-    assert_eq!(offline().run_into(words, &mut out, &mut err), Outcome::Agent(flags));
+    assert_eq!(offline().run_into(words, &mut out, &mut err), Outcome::Agent(Box::new(flags)));
     assert!(out.is_empty() && err.is_empty());
 }
 

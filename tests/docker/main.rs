@@ -6,6 +6,7 @@ mod arm;
 mod commanding;
 mod crashing;
 mod damage;
+mod directory;
 mod engine_down;
 mod making;
 mod many;

@@ -3,6 +3,7 @@
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
 mod away;
+mod directory;
 mod disk;
 mod garbage;
 mod limits;

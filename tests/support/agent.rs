@@ -167,6 +167,17 @@ impl Agent {
         self.data = folder;
     }
 
+    /// Has it look at a manifests directory of its own, before it starts; where that is.
+    pub fn use_manifests_dir(&self) -> PathBuf {
+        let directory = self.manifests_dir();
+        fs::create_dir(&directory).unwrap();
+        directory
+    }
+
+    fn manifests_dir(&self) -> PathBuf {
+        self.folder.path().join("manifests.d")
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()
@@ -194,6 +205,9 @@ impl Agent {
             ("BARGEE_LOG_LEVEL", "debug".to_owned()),
         ];
         command.env_remove("BARGEE_BIN").env_remove("BARGEE_RUNNER").envs(settings);
+        if self.manifests_dir().exists() {
+            command.env("BARGEE_MANIFESTS_DIR", self.manifests_dir());
+        }
         command
     }
 

@@ -99,6 +99,11 @@ impl Device {
         self.path("data").join(name)
     }
 
+    /// A path in the manifests directory, which the agent looks at if `etc` is there.
+    pub fn manifests(&self, name: &str) -> PathBuf {
+        self.path("etc/manifests.d").join(name)
+    }
+
     /// The agent's socket.
     pub fn socket(&self) -> PathBuf {
         self.path("run/api.sock")
@@ -131,6 +136,9 @@ impl Device {
             .env("BARGEE_ENGINE_URL", self.engine.url())
             .env("BARGEE_DATA_DIR", self.path("data"))
             .env("BARGEE_API_SOCKET", self.socket());
+        if self.path("etc").exists() {
+            command.env("BARGEE_MANIFESTS_DIR", self.manifests(""));
+        }
         command
     }
 

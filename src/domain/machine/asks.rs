@@ -2,16 +2,17 @@
 //! changed or shown before its commit is durable. One declaration is on its way at a time, the rest
 //! waits in a bounded queue, so that each is checked against what is really there.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::Machine;
 use super::commits::Purpose;
 use crate::domain::declared::Declared;
-use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Refusal, Write};
+use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Level, Refusal, Write};
 use crate::domain::event::{Apply, AskId, Request, Verb};
 use crate::domain::lifecycle::{Slot, Workload};
-use crate::domain::names::Uid;
-use crate::domain::record::{Desired, OwedStart, Record};
+use crate::domain::names::{Key, Label, Source, Uid};
+use crate::domain::record::{Desired, Origin, OwedStart, Record};
 use crate::domain::spec_hash::spec_hash;
 use crate::limits;
 
@@ -19,17 +20,38 @@ use crate::limits;
 #[derive(Debug)]
 pub(super) struct Pending {
     commit: CommitId,
-    ask: AskId,
     changes: Vec<PendingChange>,
-    /// The answer to an apply; a verb is answered with its task.
-    applied: Vec<Applied>,
+    reply: Reply,
+}
+
+/// Who hears of it once it is durable.
+#[derive(Debug)]
+pub(super) enum Reply {
+    /// Who asked is answered with this.
+    Answer(AskId, Answer),
+    /// Who asked for a verb is answered with its task.
+    Task(AskId),
+    /// Nobody asked: a line of the log says this.
+    Log(String),
 }
 
 #[derive(Debug)]
-enum PendingChange {
+pub(super) enum PendingChange {
     Insert(Box<Record>),
     Redeclare(Uid, Arc<Declared>),
+    /// Another file declares it, or the same one elsewhere.
+    Move(Uid, Origin),
     Verb(Uid, Verb),
+}
+
+impl PendingChange {
+    /// The workload that changes; `None`: it is new.
+    fn uid(&self) -> Option<&Uid> {
+        match self {
+            Self::Insert(_) => None,
+            Self::Redeclare(uid, _) | Self::Move(uid, _) | Self::Verb(uid, _) => Some(uid),
+        }
+    }
 }
 
 impl Machine {
@@ -50,7 +72,7 @@ impl Machine {
         self.waiting_asks.push_back((ask, request));
     }
 
-    fn answer(&mut self, ask: AskId, answer: Answer) {
+    pub(super) fn answer(&mut self, ask: AskId, answer: Answer) {
         self.answers.push(Effect::Answer(ask, answer));
     }
 
@@ -61,6 +83,7 @@ impl Machine {
             Request::Replay(seq) => self.ask_replay(ask, seq),
             Request::DropEntry(seq) => self.ask_drop(ask, seq),
             Request::Adopt(uid) => self.ask_adopt(ask, uid),
+            Request::Confirm => self.ask_confirm(ask),
         };
         if let Err(refusal) = begun {
             self.answer(ask, Answer::Refused(refusal));
@@ -72,6 +95,7 @@ impl Machine {
     fn begin_apply(&mut self, ask: AskId, apply: Apply) -> Result<(), Refusal> {
         let mut changes = Vec::new();
         let mut applied = Vec::new();
+        let pruned = if apply.prune { self.pruned(&apply) } else { Vec::new() };
         for (declared, fresh) in apply.declared.into_iter().zip(apply.uids) {
             let key = declared.key.clone();
             let known = self.by_key.get(&key).and_then(|uid| self.workloads.get(uid));
@@ -84,31 +108,72 @@ impl Machine {
             };
             let record = &w.record;
             if record.source != apply.source {
-                let source = record.source.as_str();
-                return Err(Refusal::Conflict(format!("{key} is declared by {source}")));
+                return Err(Refusal::Conflict(self.declared_by_other(record)));
             }
             let uid = record.uid.clone();
-            let (generation, change) = if same_manifest(&record.declared, &declared) {
-                (record.generation, Change::Unchanged)
-            } else {
-                let kept = spec_hash(&declared) == w.wanted_hash;
-                let change = if kept { Change::Kept } else { Change::Replaced };
+            let (generation, mut change) = redeclared(w, &declared);
+            if change != Change::Unchanged {
                 changes.push(PendingChange::Redeclare(uid.clone(), declared));
-                (next_generation(record), change)
-            };
+            }
+            if apply.start && record.desired == Desired::Stopped {
+                changes.push(PendingChange::Verb(uid.clone(), Verb::Start));
+                change = if change == Change::Unchanged { Change::Started } else { change };
+            }
             applied.push(Applied { key, uid, generation, change });
         }
+        for Applied { uid, .. } in &pruned {
+            changes.push(PendingChange::Verb(uid.clone(), Verb::Remove));
+        }
+        applied.extend(pruned);
+        self.check_room(&changes)?;
+        if apply.dry_run || changes.is_empty() {
+            self.answer(ask, Answer::Applied(applied));
+            return Ok(());
+        }
+        self.declare(changes, Reply::Answer(ask, Answer::Applied(applied)));
+        Ok(())
+    }
+
+    /// Workloads of the same source and the same applications that are not declared any more.
+    fn pruned(&self, apply: &Apply) -> Vec<Applied> {
+        let kept: BTreeSet<&Key> = apply.declared.iter().map(|one| &one.key).collect();
+        let applications: BTreeSet<&Label> = kept.iter().map(|key| &key.application).collect();
+        let others = self
+            .by_key
+            .iter()
+            .filter(|(key, _)| applications.contains(&key.application) && !kept.contains(key));
+        let others = others.filter_map(|(key, uid)| Some((key, &self.workloads.get(uid)?.record)));
+        let own = others.filter(|(_, record)| record.source == apply.source);
+        own.map(|(key, record)| Applied {
+            key: key.clone(),
+            uid: record.uid.clone(),
+            generation: record.generation,
+            change: Change::Removed,
+        })
+        .collect()
+    }
+
+    /// Whether the device takes so many more.
+    pub(super) fn check_room(&self, changes: &[PendingChange]) -> Result<(), Refusal> {
         let added = changes.iter().filter(|c| matches!(c, PendingChange::Insert(_))).count();
         if self.workloads.len() + added > limits::WORKLOADS {
             let most = limits::WORKLOADS;
             return Err(Refusal::Conflict(format!("a device holds at most {most} workloads")));
         }
-        if apply.dry_run || changes.is_empty() {
-            self.answer(ask, Answer::Applied(applied));
-            return Ok(());
-        }
-        self.declare(ask, changes, applied);
         Ok(())
+    }
+
+    /// A key has one source.
+    fn declared_by_other(&self, record: &Record) -> String {
+        let (key, source) = (&record.declared.key, record.source.as_str());
+        match &record.origin {
+            Some(Origin { file, .. }) => format!(
+                "{key} is declared by {source}, in {}/{file}; change it there, or take it out of \
+                 that file first",
+                self.directory.path()
+            ),
+            None => format!("{key} is declared by {source}"),
+        }
     }
 
     // --- verbs ---------------------------------------------------------------------------------
@@ -120,6 +185,9 @@ impl Machine {
         let key = w.record.declared.key.clone();
         if w.record.desired == Desired::Deleted && verb != Verb::Remove {
             return Err(Refusal::Conflict(format!("{key} is being removed")));
+        }
+        if verb == Verb::Remove && w.record.source == Source::Directory {
+            return Err(Refusal::Conflict(self.declared_by_other(&w.record)));
         }
         // One that replaces an open task needs no place of its own, so that what waits for an
         // engine that is away can always be stopped or removed.
@@ -142,7 +210,7 @@ impl Machine {
             self.answer(ask, Answer::Accepted(task));
             return Ok(());
         }
-        self.declare(ask, vec![PendingChange::Verb(uid, verb)], Vec::new());
+        self.declare(vec![PendingChange::Verb(uid, verb)], Reply::Task(ask));
         Ok(())
     }
 
@@ -162,24 +230,29 @@ impl Machine {
 
     /// Sends the changes to the store. Their workloads are held until that ended: a step or a write
     /// of observations in between would be of the state before.
-    fn declare(&mut self, ask: AskId, changes: Vec<PendingChange>, applied: Vec<Applied>) {
-        let mut writes = Vec::with_capacity(changes.len());
+    pub(super) fn declare(&mut self, changes: Vec<PendingChange>, reply: Reply) {
+        let mut records = Vec::with_capacity(changes.len());
+        let mut places: BTreeMap<&Uid, usize> = BTreeMap::new();
         for change in &changes {
-            match change {
-                PendingChange::Insert(record) => {
-                    writes.push(Write::Insert(Arc::new((**record).clone())));
-                }
-                PendingChange::Redeclare(uid, _) | PendingChange::Verb(uid, _) => {
-                    let Some(w) = self.workloads.get_mut(uid) else { continue };
-                    w.held = true;
-                    let mut record = w.record.clone();
-                    change_record(&mut record, change);
-                    writes.push(Write::Update(Arc::new(record)));
-                }
+            if let PendingChange::Insert(record) = change {
+                records.push((true, (**record).clone()));
             }
+            let Some(uid) = change.uid() else { continue };
+            let Some(w) = self.workloads.get_mut(uid) else { continue };
+            w.held = true;
+            let place = *places.entry(uid).or_insert(records.len());
+            if place == records.len() {
+                records.push((false, w.record.clone()));
+            }
+            change_record(&mut records[place].1, change);
         }
+        let write = |(new, record): (bool, Record)| match (new, Arc::new(record)) {
+            (true, record) => Write::Insert(record),
+            (false, record) => Write::Update(record),
+        };
+        let writes = records.into_iter().map(write).collect();
         let commit = self.persist(Purpose::Declare, true, writes);
-        self.pending = Some(Pending { commit, ask, changes, applied });
+        self.pending = Some(Pending { commit, changes, reply });
     }
 
     /// The declaration is durable, or nothing of it is.
@@ -187,20 +260,19 @@ impl Machine {
         let Some(pending) = self.pending.take_if(|pending| pending.commit == commit) else {
             return;
         };
-        for change in &pending.changes {
-            if let PendingChange::Redeclare(uid, _) | PendingChange::Verb(uid, _) = change {
-                if let Some(w) = self.workloads.get_mut(uid) {
-                    w.held = false;
-                }
-                self.mark(uid);
+        for uid in pending.changes.iter().filter_map(PendingChange::uid) {
+            if let Some(w) = self.workloads.get_mut(uid) {
+                w.held = false;
             }
+            self.mark(uid);
         }
-        match result {
-            Err(text) => {
+        match (result, pending.reply) {
+            (Ok(()), reply) => self.carry_over(pending.changes, reply),
+            (Err(text), Reply::Answer(ask, _) | Reply::Task(ask)) => {
                 let text = format!("the store could not write the change, nothing changed: {text}");
-                self.answer(pending.ask, Answer::Refused(Refusal::Store(text)));
+                self.answer(ask, Answer::Refused(Refusal::Store(text)));
             }
-            Ok(()) => self.carry_over(pending),
+            (Err(_), Reply::Log(_)) => self.retry_directory(),
         }
         while self.pending.is_none() {
             let Some((ask, request)) = self.waiting_asks.pop_front() else { break };
@@ -208,14 +280,19 @@ impl Machine {
         }
     }
 
-    fn carry_over(&mut self, pending: Pending) {
-        let mut answer = Answer::Applied(pending.applied);
-        for change in pending.changes {
+    fn carry_over(&mut self, changes: Vec<PendingChange>, reply: Reply) {
+        let mut task = None;
+        for change in changes {
             match change {
                 PendingChange::Insert(record) => self.install(Workload::new(*record)),
                 PendingChange::Redeclare(ref uid, _) => {
                     let uid = uid.clone();
                     self.change_workload(&uid, &change);
+                }
+                PendingChange::Move(ref uid, _) => {
+                    if let Some(w) = self.workloads.get_mut(uid) {
+                        change_record(&mut w.record, &change);
+                    }
                 }
                 PendingChange::Verb(ref uid, ref verb) => {
                     let (uid, verb) = (uid.clone(), verb.clone());
@@ -223,11 +300,18 @@ impl Machine {
                     if verb == Verb::Remove {
                         self.leave_key(&uid);
                     }
-                    answer = Answer::Accepted(self.task_for(&verb, &uid));
+                    if matches!(reply, Reply::Task(_)) {
+                        task = Some(self.task_for(&verb, &uid));
+                    }
                 }
             }
         }
-        self.answer(pending.ask, answer);
+        match (reply, task) {
+            (Reply::Answer(ask, answer), _) => self.answer(ask, answer),
+            (Reply::Task(ask), Some(task)) => self.answer(ask, Answer::Accepted(task)),
+            (Reply::Task(_), None) => {}
+            (Reply::Log(text), _) => self.log(Level::Info, text),
+        }
     }
 
     /// New wins: whatever it was waiting for, it is decided afresh.
@@ -254,7 +338,18 @@ impl Machine {
             self.by_key.remove(&key);
         }
         self.removals.entry(key).or_default().insert(uid.clone());
+        self.directory.key_is_free();
     }
+}
+
+/// The generation after declaring `declared`, and what that changes.
+pub(super) fn redeclared(w: &Workload, declared: &Declared) -> (u64, Change) {
+    if same_manifest(&w.record.declared, declared) {
+        return (w.record.generation, Change::Unchanged);
+    }
+    let kept = spec_hash(declared) == w.wanted_hash;
+    let change = if kept { Change::Kept } else { Change::Replaced };
+    (next_generation(&w.record), change)
 }
 
 fn same_manifest(a: &Declared, b: &Declared) -> bool {
@@ -270,6 +365,7 @@ fn next_generation(record: &Record) -> u64 {
 fn change_record(record: &mut Record, change: &PendingChange) {
     match change {
         PendingChange::Insert(_) => {}
+        PendingChange::Move(_, origin) => record.origin = Some(origin.clone()),
         PendingChange::Redeclare(_, declared) => {
             record.generation = next_generation(record);
             record.declared = declared.clone();

@@ -8,6 +8,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
 
+use super::directory::Place;
 use super::effect::{Commit, CommitId, Effect, Level, ListId, StepId, Write};
 use super::event::{AskId, Event, Request};
 use super::fault::FaultKind;
@@ -28,6 +29,8 @@ mod asks;
 mod carry;
 
 mod commits;
+
+mod directory;
 
 mod journal;
 
@@ -71,6 +74,8 @@ pub struct Start {
     pub records: Vec<Record>,
     /// What somebody should know about how the store was opened.
     pub notices: Vec<String>,
+    /// Where the manifests directory is.
+    pub manifests: Place,
 }
 
 /// The state of the agent.
@@ -110,6 +115,7 @@ pub struct Machine {
     pending: Option<asks::Pending>,
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
+    directory: directory::Directory,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
@@ -187,6 +193,7 @@ impl Machine {
             pending: None,
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
+            directory: directory::Directory::new(start.manifests),
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
@@ -235,10 +242,12 @@ impl Machine {
             Event::PullProgress(pull, progress) => self.on_pull_progress(pull, progress),
             Event::PullSyncs(pull) => self.on_pull_syncs(pull),
             Event::PullDone(pull, result) => self.on_pull_done(pull, &result),
+            Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
         self.pass();
         self.tend_journal();
+        self.tend_directory();
         self.flush();
         self.publish_status();
         self.out.append(&mut self.answers);
@@ -251,8 +260,8 @@ impl Machine {
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
         let journal = self.journal.next_deadline(self.engine_is_ready());
-        let pulls = self.pulls.next_deadline();
-        [workloads, list, flush, journal, pulls].into_iter().flatten().min()
+        let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
+        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {

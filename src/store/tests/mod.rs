@@ -16,7 +16,7 @@ use crate::domain::effect::{Commit, CommitId, Write};
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
-    BootTick, Desired, Exit, FailedUpdate, Instance, OwedStart, OwnStop, Record, Run,
+    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Record, Run,
 };
 use crate::domain::time::Tick;
 
@@ -173,6 +173,7 @@ fn bare(number: u64) -> Record {
         generation: 1,
         desired: Desired::Running,
         source: Source::Local,
+        origin: None,
         created_at_ms: 1_700_000_000_000 + number,
     };
     entry.record(&Uid::new(uid), &parse).unwrap()
@@ -181,6 +182,8 @@ fn bare(number: u64) -> Record {
 /// A workload with every field set.
 fn full(number: u64) -> Record {
     Record {
+        source: Source::Directory,
+        origin: Some(Origin { file: "ünï.yaml".into(), mount: "/dev/sda1 (ext4)".into() }),
         generation: 3,
         observed_generation: 2,
         current: Some(instance(number)),

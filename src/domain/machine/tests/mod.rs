@@ -17,6 +17,8 @@ mod asks;
 
 mod crash;
 
+mod directory;
+
 mod engine;
 
 mod entries;

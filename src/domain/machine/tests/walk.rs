@@ -3,9 +3,12 @@
 //! one workload; once the faults stop, everything that was acknowledged is as it was declared,
 //! nothing else is there, and the journal is empty.
 
+use super::directory::{DISK, bad, good};
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
-use crate::domain::record::Desired;
+use crate::domain::directory::{Content, Found};
+use crate::domain::names::Source;
+use crate::domain::record::{Desired, Origin};
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
 /// SplitMix64, so that a seed replays the same walk everywhere.
@@ -76,8 +79,33 @@ fn apply(world: &mut World, promises: &mut Promises, declared: &Arc<Declared>) {
     }
 }
 
+/// Somebody works in the manifests directory, or it comes and goes.
+fn look(world: &mut World, random: &mut Random) {
+    let mut files = Vec::new();
+    for file in ["x.yaml", "y.yaml"] {
+        let image = format!("image:{}", random.below(3));
+        let name: &str = random.pick::<&str>(&["c", "d", "e"]);
+        let declared = workload(name, |spec| spec.image = image);
+        files.push(match random.below(5) {
+            0 => continue,
+            1 => (file, Content::Settling),
+            2 => (file, bad()),
+            _ => (file, good(&[&declared])),
+        });
+    }
+    match random.below(8) {
+        0 => world.look(Found::Missing),
+        1 => drop(world.try_ask(Request::Confirm)),
+        _ => world.files(&files),
+    }
+}
+
 /// Asks for a verb, and remembers what was acknowledged.
 fn ask(world: &mut World, promises: &mut Promises, verb: Verb, uid: Uid) {
+    if world.views.get(&uid).is_some_and(|view| view.source == Source::Directory) {
+        // What becomes of it later is not for the operator alone to say.
+        return drop(world.try_ask(Request::Verb(verb, uid)));
+    }
     let desired = match verb {
         Verb::Start | Verb::Restart | Verb::Rebuild => Desired::Running,
         Verb::Stop => Desired::Stopped,
@@ -159,7 +187,7 @@ fn draw_restart(random: &mut Random) -> Restart {
 
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(28) {
+    match random.below(30) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
@@ -209,6 +237,7 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         21 => freeze_one(world, random),
         22..=23 => light_fuse(world, random),
         24 => draw_mishap(world, random),
+        25..=26 => look(world, random),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
@@ -297,6 +326,9 @@ fn converge(mut world: World, promises: &Promises, seed: u64) {
     if world.engine.gone {
         super::engine::revive_engine(&mut world);
     }
+    // In the end the files say this, whatever they said before.
+    let last = workload("d", |spec| spec.image = "image:last".to_owned());
+    world.files(&[("z.yaml", good(&[&last]))]);
     for _ in 0..40 {
         world.pass(60_000);
         check_no_twins(&world, seed);
@@ -308,6 +340,10 @@ fn converge(mut world: World, promises: &Promises, seed: u64) {
     world.pass(60_000);
     assert!(world.machine.steps.is_empty(), "seed {seed}: steps in flight: {:?}", world.machine);
     check_promises(&world, promises, seed);
+    let filed = world.store.kept.rows.values().filter(|row| row.source == Source::Directory);
+    let filed: Vec<_> = filed.map(|row| (&row.declared, row.origin.as_ref())).collect();
+    let origin = Origin { file: "z.yaml".into(), mount: DISK.into() };
+    assert_eq!(filed, [(&last, Some(&origin))], "seed {seed}: {:?}", world.status.conditions);
     let entries = (&world.store.kept.entries, &world.entries);
     assert!(entries.0.is_empty() && entries.1.is_empty(), "seed {seed}: {entries:?}");
     assert_eq!((world.status.recovering, world.status.journal), (None, (0, 0)), "seed {seed}");

@@ -38,7 +38,14 @@ impl World {
         });
         let uids = uids.collect();
         let declared = declared.iter().map(|d| (*d).clone()).collect();
-        Request::Apply(Apply { source: Source::Local, declared, uids, dry_run: false })
+        Request::Apply(Apply {
+            source: Source::Local,
+            declared,
+            uids,
+            dry_run: false,
+            prune: false,
+            start: false,
+        })
     }
 
     pub fn apply(&mut self, declared: &[&Arc<Declared>]) -> Vec<(u64, Change)> {

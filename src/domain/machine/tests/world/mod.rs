@@ -6,6 +6,7 @@ use std::mem;
 use std::sync::Arc;
 
 use super::super::{Machine, Start};
+use crate::domain::directory::Place;
 use crate::domain::effect::{
     Answer, Commit, CommitId, Effect, ListId, Op, PullId, Step, StepId, Write,
 };
@@ -107,6 +108,7 @@ pub fn start(boot: &str, store: &Store) -> Start {
         seed: 7,
         records: store.kept.rows.values().cloned().collect(),
         notices: Vec::new(),
+        manifests: Place { path: "/m".into(), is_default: true },
     }
 }
 
