@@ -100,11 +100,10 @@ pub fn run(config: &Settled) -> Result<(), AgentError> {
     prepare_data_dir(data_dir)?;
     let _lock = LockFile::take(&data_dir.join("lock"), "bargee agent")
         .map_err(|error| AgentError::DataDir(error.to_string()))?;
-    let token = format!("{:016x}", random::number()?);
-    let opened = open_store(config, token.clone())?;
+    let opened = open_store(config)?;
     let socket = &config.api_socket.value;
     let listener = listen(socket)?;
-    let outcome = run_rooms(config, engine, (opened, token), listener, &signals);
+    let outcome = run_rooms(config, engine, opened, listener, &signals);
     let _ = fs::remove_file(socket);
     outcome
 }
@@ -119,7 +118,7 @@ fn make_engine(config: &Settled) -> Result<Arc<Engine>, AgentError> {
     }
 }
 
-fn open_store(config: &Settled, token: String) -> Result<Opened, AgentError> {
+fn open_store(config: &Settled) -> Result<Opened, AgentError> {
     // Asked for before the store is opened, so that it cannot fail in the middle.
     let mut seed = [0; 32];
     random::fill(&mut seed)?;
@@ -131,7 +130,7 @@ fn open_store(config: &Settled, token: String) -> Result<Opened, AgentError> {
     let settings = store::Settings {
         directory: &config.data_dir.value,
         address: &config.node.value,
-        token,
+        token: format!("{:016x}", random::number()?),
         wall_ms: clock::wall_ms(),
         parse: &manifest::parse_stored,
         random: &mut fill,
@@ -142,7 +141,7 @@ fn open_store(config: &Settled, token: String) -> Result<Opened, AgentError> {
 fn run_rooms(
     config: &Settled,
     engine: Arc<Engine>,
-    (mut opened, token): (Opened, String),
+    mut opened: Opened,
     listener: UnixListener,
     signals: &Receiver<i32>,
 ) -> Result<(), AgentError> {
@@ -150,7 +149,7 @@ fn run_rooms(
         log::warn!("{notice}");
     }
     let published = Arc::new(Published::new(opened.store.revision()));
-    let (machine, first) = make_machine(config, &mut opened, &token)?;
+    let (machine, first) = make_machine(config, &mut opened)?;
     for effect in &first {
         // Nobody is served before it is known what is being replayed.
         if let Effect::PublishStatus(status) = effect {
@@ -163,7 +162,7 @@ fn run_rooms(
         node: config.node.value.clone(),
         store_id: opened.store_id.to_string(),
         version: env!("CARGO_PKG_VERSION"),
-        token,
+        token: opened.token.clone(),
     };
     let store = opened.store_id.clone();
     let _presence = announce(&store);
@@ -241,7 +240,6 @@ fn forget_gone(records: &mut [Record]) {
 fn make_machine(
     config: &Settled,
     opened: &mut Opened,
-    token: &str,
 ) -> Result<(Machine, Vec<Effect>), AgentError> {
     forget_gone(&mut opened.records);
     let start = Start {
@@ -250,7 +248,7 @@ fn make_machine(
         store: opened.store_id.clone(),
         whole: opened.whole,
         boot: BootId::new(boot::boot_id()?),
-        token: token.to_owned(),
+        token: opened.token.clone(),
         entries: std::mem::take(&mut opened.entries),
         next_seq: opened.next_seq,
         seed: random::number()?,

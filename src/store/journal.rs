@@ -39,6 +39,11 @@ impl Journal {
         Self { prefix: format!("/wal/{address}/"), token }
     }
 
+    /// What the entries of this process carry.
+    pub fn token(&self) -> &str {
+        &self.token
+    }
+
     fn key(&self, seq: Seq) -> String {
         format!("{}{:0width$}", self.prefix, seq.0, width = SEQ_DIGITS)
     }

@@ -87,6 +87,8 @@ pub struct Opened {
     pub entries: Vec<Entry>,
     /// The first number that no entry ever had.
     pub next_seq: Seq,
+    /// What the entries of this process carry, as in the settings.
+    pub token: String,
     /// What somebody should know, a sentence each.
     pub notices: Vec<String>,
 }

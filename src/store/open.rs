@@ -229,7 +229,8 @@ impl Opening<'_> {
         }
         let (store_id, next_seq) = (id.store_id(), Seq(last_seq.saturating_add(1)));
         let notices = store.take_notices();
-        Ok(Opened { store, records, store_id, whole, entries, next_seq, notices })
+        let token = store.journal.token().to_owned();
+        Ok(Opened { store, records, store_id, whole, entries, next_seq, token, notices })
     }
 
     /// Makes the reserve if it is missing. The store works without.

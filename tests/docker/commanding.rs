@@ -7,12 +7,16 @@ use crate::support::manifest::Manifest;
 #[test]
 fn a_stop_sends_the_signal_and_kills_after_the_grace() {
     let agent = Agent::on(shared());
-    let polite = "trap 'echo told; exit 5' USR1; sleep 100000 & wait";
+    let polite = "trap 'echo told; exit 5' USR1; echo ready; sleep 100000 & wait";
     let polite = Manifest::shell("polite", polite).with("stop.signal", "USR1");
-    let stubborn =
-        Manifest::shell("stubborn", "trap 'echo told' TERM; while :; do sleep 0.1; done");
+    let stubborn = "trap 'echo told' TERM; echo ready; while :; do sleep 0.1; done";
+    let stubborn = Manifest::shell("stubborn", stubborn);
     agent.deploy(&[polite, stubborn.with("stop.grace", "2s")]);
     agent.until_running(&["polite", "stubborn"]);
+    for name in ["polite", "stubborn"] {
+        // Running is said before the shell has come as far as to listen.
+        assert_eq!(agent.follow(&["logs", "-f", name]).next().as_deref(), Some("ready"));
+    }
     assert_eq!(
         agent.ok(&["stop", "polite", "stubborn"]),
         "default/polite stopped\ndefault/stubborn stopped\n"
@@ -21,7 +25,7 @@ fn a_stop_sends_the_signal_and_kills_after_the_grace() {
         let one = agent.workload(name);
         assert_eq!(one.state_words(), "Stopped(Ok)");
         assert_eq!((one.exit_code, one.restart_count), (Some(code), 0), "{name}");
-        assert_eq!(agent.ok(&["logs", name]), "told\n", "{name}");
+        assert_eq!(agent.ok(&["logs", name]), "ready\ntold\n", "{name}");
         assert_eq!(one.error_message, "", "an own stop is no failure");
     }
     assert_eq!(agent.ok(&["ps"]).lines().count(), 1);
@@ -45,11 +49,12 @@ fn a_restart_is_one_run_more_and_no_restart_of_the_policy() {
 #[test]
 fn a_kill_is_judged_by_the_policy() {
     let agent = Agent::on(shared());
-    let line = "trap 'echo hup' HUP; while :; do sleep 0.1; done";
+    let line = "trap 'echo hup' HUP; echo ready; while :; do sleep 0.1; done";
     let web = |name: &str| Manifest::shell(name, line).hasty();
     agent.deploy(&[web("web"), web("job").restart("never")]);
     let before = agent.until_running(&["web", "job"]);
     let log = agent.follow(&["logs", "-f", "web"]);
+    assert_eq!(log.next().as_deref(), Some("ready"));
     assert_eq!(agent.ok(&["kill", "-s", "HUP", "web"]), "default/web signalled\n");
     assert_eq!(log.next().as_deref(), Some("hup"));
     assert_eq!(agent.workload("web").started_at, before[0].started_at);

@@ -142,13 +142,7 @@ fn begin_again(world: &mut World, random: &mut Random) {
         world.now += random.below(60_000);
     }
     if random.below(6) == 0 {
-        world.boot = format!("boot-{}", random.next());
-        for made in world.engine.containers.values_mut().filter(|m| m.phase.is_live()) {
-            made.phase = Phase::Exited;
-            made.exit_code = 255;
-        }
-        world.engine.die();
-        world.now = 1_000;
+        world.cut_power();
     }
     world.crash();
 }

@@ -200,9 +200,13 @@ impl Scenario {
         !all.any(|deed| matches!(deed, Exit | Vanish | Apply("crashing:2")))
     }
 
+    /// Nothing is there to begin with that no record knows.
+    pub fn is_tidy(&self) -> bool {
+        !self.deeds.iter().any(|deed| matches!(deed, Orphan(_)))
+    }
+
     /// Everything that the deeds lead to leaves the agent within this time.
     pub fn lasts_ms(&self) -> u64 {
-        let is_orphan = self.deeds.iter().any(|deed| matches!(deed, Orphan(_)));
-        if is_orphan { 2 * limits::ORPHAN_MS } else { 60_000 }
+        if self.is_tidy() { 60_000 } else { 2 * limits::ORPHAN_MS }
     }
 }

@@ -197,6 +197,11 @@ impl Trial {
             let counted = world.views.values().filter(|view| view.restart_count > 0);
             faults.extend(counted.map(|view| format!("{} restarts", view.restart_count)));
         }
+        if self.scenario.is_tidy() {
+            // What comes late is looked for; the sweep is for what nobody knows of.
+            let swept = world.logs.iter().filter(|line| line.contains("no record knows it"));
+            faults.extend(swept.cloned());
+        }
         // Another death and birth changes nothing.
         let (kept, containers) = (world.store.kept.clone(), world.engine.containers.clone());
         let calls = world.engine.calls.len();

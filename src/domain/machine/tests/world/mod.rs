@@ -11,7 +11,7 @@ use crate::domain::event::{AskId, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::{BootId, StoreId, Uid};
-use crate::domain::observed::EngineInfo;
+use crate::domain::observed::{EngineInfo, Phase};
 use crate::domain::time::{Now, Tick};
 use crate::domain::view::{State, Status, Task, TaskId, View};
 
@@ -41,6 +41,8 @@ pub struct World {
     pub engine: Engine,
     /// Agents so far; each has a token of its own.
     lives: u64,
+    /// Power cuts so far.
+    boots: u64,
     last: u64,
 
     // What dies with it: whatever is under way.
@@ -127,6 +129,7 @@ impl World {
             store,
             engine,
             lives: 0,
+            boots: 0,
             last: 0,
             events: VecDeque::new(),
             queued: VecDeque::new(),
@@ -166,6 +169,18 @@ impl World {
     pub fn crash(&mut self) {
         self.begin_agent();
         self.meet_engine();
+    }
+
+    /// The device starts again: nothing runs, and what was under way is not done any more.
+    pub fn cut_power(&mut self) {
+        self.boots += 1;
+        self.boot = format!("boot-{}", self.boots + 1);
+        self.engine.die();
+        for made in self.engine.containers.values_mut().filter(|made| made.phase.is_live()) {
+            made.phase = Phase::Exited;
+            made.exit_code = 255;
+        }
+        self.now = 1_000;
     }
 
     /// The next agent starts on what is durable; it has not reached the engine.
