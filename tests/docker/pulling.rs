@@ -127,7 +127,7 @@ fn a_pull_that_nobody_wants_any_more_is_ended_by_the_engine() {
     for (round, end) in ends.into_iter().enumerate() {
         agent.deploy(&[web(&registry, "missing")]);
         half("web");
-        agent.deploy(&[next.clone()]);
+        agent.deploy(std::slice::from_ref(&next));
         agent.until("next", "without a place", |one| {
             one.state_info.starts_with("waits for other pulls")
         });
