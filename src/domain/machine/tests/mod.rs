@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::domain::declared::{Declared, Mount, MountSource, Pull, RestartPolicy, Spec};
-use crate::domain::effect::{Answer, Change};
+use crate::domain::effect::{Answer, Change, PullId};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome, Request, Verb};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ContainerId, Key, Label, StoreId, Uid};

@@ -1,7 +1,7 @@
 //! Places for pulls: who gets one, who loses it, and what is said meanwhile.
 
 use super::*;
-use crate::domain::effect::PullId;
+
 use crate::domain::view::PullProgress;
 use crate::limits::PULL_STALL_MS;
 

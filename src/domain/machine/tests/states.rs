@@ -36,8 +36,15 @@ const RUNNING: &[Row] = &[
     (ALL, "a mount source is missing", mount_missing),
     (ALL, "the workload that had this name is still there", predecessor),
     (ALL, "a container of another store has its name", store_missing),
+    (
+        ALL,
+        "its image is to be pulled, and two pulls or one of its registry are under way",
+        queued_pull,
+    ),
     (ALL, "its image is pulled", pulling),
+    (ALL, "its image was pulled, and is being written to the disk", syncing),
     (ALL, "a create was sent", |p| unanswered(p, "create")),
+    (ALL, "it is to be started, and four starts are under way", queued_start),
     (ALL, "a start was sent", |p| unanswered(p, "start")),
     (ALL, "the pull failed, or the create, by what time may heal", pull_failed),
     (ALL, "the start failed by what time may heal", |p| start_failed(p, FaultKind::Trouble, 1)),
@@ -209,6 +216,33 @@ fn pulling(policy: RestartPolicy) -> World {
     let mut world = World::new();
     world.engine.missing_images.push("image:1".to_owned());
     unanswered_in(world, policy, "pull")
+}
+
+fn syncing(policy: RestartPolicy) -> World {
+    let mut world = pulling(policy);
+    world.feed(Event::PullSyncs(PullId(1)));
+    world
+}
+
+fn queued_pull(policy: RestartPolicy) -> World {
+    let mut world = World::new();
+    world.unanswered.push("pull");
+    for image in ["image:0", "image:1"] {
+        world.engine.missing_images.push(image.to_owned());
+    }
+    world.apply(&[&workload("other", |spec| spec.image = "image:0".to_owned())]);
+    world.apply(&[&job(policy, |_| {})]);
+    world
+}
+
+fn queued_start(policy: RestartPolicy) -> World {
+    let mut world = World::new();
+    world.unanswered.push("start");
+    for name in ["a", "b", "c", "d"] {
+        world.apply(&[&workload(name, |_| {})]);
+    }
+    world.apply(&[&job(policy, |_| {})]);
+    world
 }
 
 fn unanswered(policy: RestartPolicy, call: &'static str) -> World {
