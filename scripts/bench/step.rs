@@ -266,7 +266,7 @@ fn listed(record: &Record) -> Listed {
         node: "bench".to_owned(),
     };
     let id = current.container.clone().expect("every container here has an id");
-    Listed { id, phase: Phase::Running, tags }
+    Listed { id, phase: Phase::Running, tags, misnamed: false }
 }
 
 /// The same with texts of its own, as each listing that is read from an engine.
@@ -284,7 +284,8 @@ fn as_read(listed: &Listed) -> Listed {
         node: tags.node.clone(),
         ..*tags
     };
-    Listed { id: ContainerId::new(id.as_str()), phase: listed.phase.clone(), tags }
+    let (id, phase) = (ContainerId::new(id.as_str()), listed.phase.clone());
+    Listed { id, phase, tags, misnamed: listed.misnamed }
 }
 
 fn reading(listed: &Listed, phase: Phase) -> Reading {

@@ -176,7 +176,7 @@ fn run_rooms(
     let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
     let server = api::serve(listener, Arc::new(backend))?;
     log::info!(
-        "bargee {} is ready on {}",
+        "bargee {} listens on {}",
         env!("CARGO_PKG_VERSION"),
         config.api_socket.value.display()
     );

@@ -130,6 +130,9 @@ pub struct Listed {
     pub phase: Phase,
     /// bargee's labels on it.
     pub tags: Tags,
+    /// It has another name than its labels say: it was renamed, or made from an image that was
+    /// taken from a container of ours, labels included.
+    pub misnamed: bool,
 }
 
 /// An inspect: everything that decisions and the status need to know of one container.

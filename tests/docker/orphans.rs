@@ -70,3 +70,24 @@ fn only_an_orphan_of_this_store_goes_and_only_after_two_minutes() {
     assert!(agent.log().contains("bargee-gone-0000000b"), "it is told");
     assert!(agent.docker().delete(&format!("/containers/{foreign}?force=1")));
 }
+
+/// An image that is taken from a container of ours (`docker commit`) carries its labels along.
+#[test]
+fn a_container_that_only_has_the_labels_of_ours_is_left_alone() {
+    let mut agent = Agent::on(shared());
+    agent.deploy(&[Manifest::service("web").with("stop.grace", "1s")]);
+    agent.until_running(&["web"]);
+    let web = agent.container("web");
+    let name = format!("debug-{}", &agent.node()[5..]);
+    let copy = make(&agent, &name, &web.inspect["Config"]["Labels"]);
+    let before = look(&agent, std::slice::from_ref(&copy));
+    agent.kill9();
+    assert!(agent.docker().delete(&format!("/containers/{}?force=1", web.id)));
+    agent.start();
+    agent.until_running(&["web"]);
+    assert!(![&web.id, &copy].contains(&&agent.container("web").id), "it is made anew");
+    agent.restart();
+    agent.until_running(&["web"]);
+    assert_eq!(look(&agent, std::slice::from_ref(&copy)), before);
+    assert!(agent.docker().delete(&format!("/containers/{copy}?force=1")));
+}

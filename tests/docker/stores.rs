@@ -166,7 +166,7 @@ fn two_agents_of_one_name_leave_each_others_containers_alone() {
     };
     assert_eq!(all(), (of_first.clone(), of_second.clone()));
     let adopted = second.ok(&["adopt", "--all"]);
-    assert!(adopted.contains("nothing of another store"), "{adopted}");
+    assert!(adopted.contains("nothing was adopted"), "{adopted}");
 
     // However they come and go.
     second.kill9_and_start();

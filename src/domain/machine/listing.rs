@@ -39,9 +39,12 @@ impl<'a> Mine<'a> {
         let mut mine = Self { items, first, next: vec![None; items.len()], nobodys: Vec::new() };
         // From the end, so that the lines of each workload keep their order.
         for (n, item) in items.iter().enumerate().rev() {
+            // Labels count only on a container that has the name they say: images that are taken
+            // from containers carry them along.
             let by_label = || is_ours(&item.tags).then_some(&item.tags.uid);
-            match by_container.get(&item.id).or_else(by_label) {
+            match by_container.get(&item.id).or_else(|| by_label().filter(|_| !item.misnamed)) {
                 Some(uid) => mine.next[n] = mine.first.insert(uid, n),
+                None if item.misnamed => {}
                 None => mine.nobodys.push(item),
             }
         }

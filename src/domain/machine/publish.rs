@@ -77,9 +77,10 @@ impl Machine {
         if !self.store_state.whole && !self.engine.unclaimed.is_empty() {
             let names = self.engine.unclaimed.values().map(|l| l.tags.instance.as_str());
             let text = format!(
-                "the store is new, and containers of another store are here: {}; they are left \
-                 alone until a workload of the same name and content is declared, or `bargee \
-                 adopt` takes them over",
+                "the store is new or lost something, and containers that it does not know are \
+                 here: {}; they are left alone until a workload of the same name and content is \
+                 declared, `bargee adopt` takes one over for a workload of its name, or somebody \
+                 removes them with the engine",
                 names.collect::<Vec<_>>().join(", ")
             );
             conditions.insert("storeMissing", text);

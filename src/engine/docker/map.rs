@@ -14,8 +14,12 @@ pub(super) fn list(body: Option<Vec<&RawValue>>) -> Vec<Listed> {
 
 fn listed(entry: &RawValue) -> Option<Listed> {
     let entry: wire::ListedContainer = serde_json::from_str(entry.get()).ok()?;
+    let tags = Tags::read(|name| entry.labels.get(name).map(String::as_str))?;
+    let is_named = |name: &String| name.trim_start_matches('/') == tags.instance.as_str();
     Some(Listed {
-        tags: Tags::read(|name| entry.labels.get(name).map(String::as_str))?,
+        // One that is half removed may have no name any more.
+        misnamed: !entry.names.is_empty() && !entry.names.iter().any(is_named),
+        tags,
         id: ContainerId::new(entry.id),
         phase: phase(&entry.state),
     })

@@ -41,6 +41,8 @@ pub(super) struct Version {
 pub(super) struct ListedContainer {
     pub id: String,
     #[serde(default, deserialize_with = "lenient")]
+    pub names: Vec<String>,
+    #[serde(default, deserialize_with = "lenient")]
     pub state: String,
     #[serde(default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,

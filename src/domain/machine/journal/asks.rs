@@ -127,7 +127,7 @@ impl Machine {
             }
         }
         let mut text = match adopted.len() {
-            0 => "nothing of another store is here to adopt".to_owned(),
+            0 => "nothing was adopted".to_owned(),
             1 => format!("adopted {}, and what differs from its manifest is updated", adopted[0]),
             n => format!(
                 "adopted {n} ({}), and what differs from their manifests is updated",
@@ -137,7 +137,8 @@ impl Machine {
         let rest = self.waiting_for_owner();
         if rest > 0 {
             text.push_str(&format!(
-                "; {rest} more of another store are here, for which no workload is declared"
+                "; for {rest} that no record knows no workload waits: declare one of the name, or \
+                 remove the container with the engine"
             ));
         }
         self.answers.push(Effect::Answer(ask, Answer::Done(text)));

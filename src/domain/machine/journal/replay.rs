@@ -19,8 +19,12 @@ use crate::limits;
 pub(super) struct Replay {
     /// Entries there were at the start that could be read.
     found: usize,
+    /// How many of them were settled or dropped.
+    ended: usize,
     /// Those of them that hold up changes still.
     left: BTreeSet<Seq>,
+    /// Those that are there still.
+    was_found: BTreeSet<Seq>,
     /// When a look at the instance of an entry was first sent, and 32 s after it.
     begun: BTreeMap<Seq, Tick>,
     deadlines: BTreeSet<(Tick, Seq)>,
@@ -41,9 +45,10 @@ impl Replay {
         }
     }
 
-    /// The entry is gone.
+    /// An entry is gone.
     pub(super) fn end(&mut self, seq: Seq) {
         self.waive(seq);
+        self.ended += usize::from(self.was_found.remove(&seq));
     }
 
     /// The first step for it was sent.
@@ -96,6 +101,7 @@ impl Machine {
             entry.error.clear();
             seqs.push(seq);
             self.journal.replay.left.insert(seq);
+            self.journal.replay.was_found.insert(seq);
             let intent = entry.intent.clone();
             self.show_entry(entry);
             let instance = intent.instance().cloned();
@@ -181,7 +187,7 @@ impl Machine {
         if waited && !self.engine_is_ready() {
             let left = std::mem::take(&mut self.journal.replay.left);
             if !left.is_empty() {
-                let text = format!("{} journal entries wait for the engine", left.len());
+                let text = format!("{} of the journal wait for the engine", entries(left.len()));
                 self.log(Level::Warn, text);
             }
         }
@@ -193,12 +199,16 @@ impl Machine {
     fn open(&mut self) {
         let replay = &mut self.journal.replay;
         replay.open = true;
-        let (found, left) = (replay.found, replay.left.len());
-        if left > 0 {
-            let text = format!("{left} of {found} journal entries are not replayed yet: going on");
-            self.log(Level::Warn, text);
+        let (found, ended) = (replay.found, replay.ended);
+        if ended < found {
+            let text = format!(
+                "{} of the journal are settled, {} go on beside everything else",
+                entries(ended),
+                found - ended
+            );
+            self.log(Level::Info, text);
         } else if found > 0 {
-            self.log(Level::Info, format!("replayed the journal: {found} entries"));
+            self.log(Level::Info, format!("the journal is replayed: {}", entries(found)));
         }
     }
 
@@ -224,6 +234,10 @@ impl Machine {
         let at = self.now.tick + Span(limits::LATE_CREATE_MS);
         self.set_loose_at(name, None, false, at);
     }
+}
+
+fn entries(count: usize) -> String {
+    if count == 1 { "1 entry".to_owned() } else { format!("{count} entries") }
 }
 
 fn container_of(intent: &Intent) -> Option<&ContainerId> {

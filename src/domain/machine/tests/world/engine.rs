@@ -345,7 +345,8 @@ pub fn made(id: &str, tags: Tags, phase: Phase) -> Made {
 }
 
 fn listed(made: &Made) -> Listed {
-    Listed { id: made.id.clone(), phase: made.phase.clone(), tags: made.tags.clone() }
+    let (id, phase, tags) = (made.id.clone(), made.phase.clone(), made.tags.clone());
+    Listed { id, phase, tags, misnamed: false }
 }
 
 pub fn reading(made: &Made) -> Reading {
