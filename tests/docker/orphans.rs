@@ -85,7 +85,8 @@ fn a_container_that_only_has_the_labels_of_ours_is_left_alone() {
     assert!(agent.docker().delete(&format!("/containers/{}?force=1", web.id)));
     agent.start();
     agent.until_running(&["web"]);
-    assert!(![&web.id, &copy].contains(&&agent.container("web").id), "it is made anew");
+    let made = agent.workload("web").container_id;
+    assert!(![&web.id, &copy].contains(&&made), "it is made anew");
     agent.restart();
     agent.until_running(&["web"]);
     assert_eq!(look(&agent, std::slice::from_ref(&copy)), before);

@@ -83,7 +83,7 @@ fn adopt_all_takes_over_all_that_is_declared() {
     agent.deploy(&[service("db", "two")]);
     agent.until_state("db", "Pending(WaitingToStart)");
     let adopted = agent.ok(&["adopt", "--all"]);
-    assert!(adopted.contains("1 more"), "{adopted}");
+    assert!(adopted.contains("for 1 that no record knows"), "{adopted}");
     agent.until("db", "of its new content", |one| {
         one.state == "Running" && one.container_id != before[0].1
     });
