@@ -107,7 +107,14 @@ comes_back() {
 }
 
 survives_its_loop() {
-    kill -9 "$(cat "$HOME_DIR/run/supervise.pid")"
+    local pid
+    pid=$(cat "$HOME_DIR/run/supervise.pid")
+    kill -9 "$pid"
+    # The kernel takes its time.
+    for _ in $(seq 100); do
+        kill -0 "$pid" 2>/dev/null || break
+        sleep 0.05
+    done
     init start && one_agent
 }
 
