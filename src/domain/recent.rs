@@ -2,6 +2,7 @@
 //! containers get their signal too, and an agent that is told a moment later would take their ends
 //! for crashes, or for the success of a job.
 
+use super::diary::Diary;
 use super::lifecycle::{Context, Workload};
 use super::record::{FailedUpdate, OwedStart};
 use super::time::{Span, Tick};
@@ -17,6 +18,8 @@ pub struct Before {
     last_error: String,
     last_error_at_ms: u64,
     failed_update: Option<FailedUpdate>,
+    diary: Diary,
+    stuck: bool,
 }
 
 impl Workload {
@@ -31,6 +34,8 @@ impl Workload {
             last_error: record.last_error.clone(),
             last_error_at_ms: record.last_error_at_ms,
             failed_update: record.failed_update.clone(),
+            diary: record.diary.clone(),
+            stuck: record.stuck,
         };
         self.recent_exits.retain(|before| is_recent(before.at, context));
         self.recent_exits.push(before);
@@ -50,6 +55,8 @@ impl Workload {
         record.last_error = before.last_error;
         record.last_error_at_ms = before.last_error_at_ms;
         record.failed_update = before.failed_update;
+        record.diary = before.diary;
+        record.stuck = before.stuck;
         record.wait = None;
         record.owed_start = OwedStart::Uncounted;
         if let Some(exit) = &mut record.last_exit {

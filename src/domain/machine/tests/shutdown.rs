@@ -2,15 +2,18 @@
 //! was interrupted.
 
 use super::*;
+use crate::domain::diary::Diary;
 
 const POLICIES: [RestartPolicy; 3] =
     [RestartPolicy::Always, RestartPolicy::OnFailure, RestartPolicy::Never];
 
 /// What is counted and told of a workload.
-fn told(world: &World) -> (u64, u32, String, String, u64) {
+fn told(world: &World) -> (u64, u32, String, String, u64, Diary, bool) {
     let row = &world.row("web");
     let errors = (row.error_message.clone(), row.last_error.clone());
-    (row.restart_count, row.streak, errors.0, errors.1, row.last_error_at_ms)
+    let counts = (row.restart_count, row.streak);
+    let diary = (row.diary.clone(), row.stuck);
+    (counts.0, counts.1, errors.0, errors.1, row.last_error_at_ms, diary.0, diary.1)
 }
 
 /// Ran once before, crashed, and runs again.
