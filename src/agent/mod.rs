@@ -153,10 +153,12 @@ fn run_rooms(
     }
     let published = Arc::new(Published::new(opened.store.revision()));
     let (machine, first) = make_machine(config, &mut opened)?;
+    // Nobody is served before it is known what is being replayed.
     for effect in &first {
-        // Nobody is served before it is known what is being replayed.
-        if let Effect::PublishStatus(status) = effect {
-            published.show_status(status.clone());
+        match effect {
+            Effect::PublishStatus(status) => published.show_status(status.clone()),
+            Effect::PublishEntry(seq, entry) => published.show_entry(*seq, entry.clone()),
+            _ => {}
         }
     }
     let (inbox, mails) = bounded(limits::INBOX);
