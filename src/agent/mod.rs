@@ -153,9 +153,10 @@ fn run_rooms(
     }
     let published = Arc::new(Published::new(opened.store.revision()));
     let (machine, first) = make_machine(config, &mut opened)?;
-    // Nobody is served before it is known what is being replayed.
+    // Nobody is served before it is known what there is, and what is being replayed.
     for effect in &first {
         match effect {
+            Effect::Publish(uid, view) => published.show(uid.clone(), view.clone()),
             Effect::PublishStatus(status) => published.show_status(status.clone()),
             Effect::PublishEntry(seq, entry) => published.show_entry(*seq, entry.clone()),
             _ => {}
