@@ -71,7 +71,7 @@ pub enum AgentError {
     #[error("{0}")]
     Config(String),
     /// The socket of the API could not be made.
-    #[error("cannot listen on {path}: {cause}; is the directory there and writable?")]
+    #[error("cannot listen on {path}: {cause}")]
     Socket {
         /// The socket.
         path: PathBuf,
@@ -154,14 +154,7 @@ fn run_rooms(
     let published = Arc::new(Published::new(opened.store.revision()));
     let (machine, first) = make_machine(config, &mut opened)?;
     // Nobody is served before it is known what there is, and what is being replayed.
-    for effect in &first {
-        match effect {
-            Effect::Publish(uid, view) => published.show(uid.clone(), view.clone()),
-            Effect::PublishStatus(status) => published.show_status(status.clone()),
-            Effect::PublishEntry(seq, entry) => published.show_entry(*seq, entry.clone()),
-            _ => {}
-        }
-    }
+    let first = first.into_iter().filter_map(|effect| published.take(effect)).collect();
     let (inbox, mails) = bounded(limits::INBOX);
     let (ended, monitor_ended) = bounded(0);
     let identity = api::backend::Identity {
@@ -322,7 +315,8 @@ fn prepare_data_dir(dir: &Path) -> Result<(), AgentError> {
         .and_then(|()| fs::set_permissions(dir, fs::Permissions::from_mode(0o700)));
     made.map_err(|cause| {
         let dir = dir.display();
-        AgentError::DataDir(format!("cannot use the data directory {dir}: {cause}"))
+        let text = "it has to be a directory that this user may write to, or another `dataDir`";
+        AgentError::DataDir(format!("cannot use the data directory {dir}: {cause}; {text}"))
     })
 }
 
@@ -330,14 +324,19 @@ fn prepare_data_dir(dir: &Path) -> Result<(), AgentError> {
 /// living one holds it is what the lock on the data directory says, and a connect tells the rest.
 fn listen(path: &Path) -> Result<UnixListener, AgentError> {
     let failed = |cause| AgentError::Socket { path: path.to_owned(), cause };
+    let hinted = |cause: io::Error| {
+        failed(io::Error::other(format!("{cause}; is the directory there and writable?")))
+    };
     if let Some(dir) = path.parent() {
-        fs::create_dir_all(dir).map_err(failed)?;
+        fs::create_dir_all(dir).map_err(hinted)?;
     }
     if std::os::unix::net::UnixStream::connect(path).is_ok() {
-        return Err(failed(io::Error::other("another agent answers there already")));
+        return Err(failed(io::Error::other(
+            "another agent answers there already; stop it, or name another `api.socket`",
+        )));
     }
     let _ = fs::remove_file(path);
-    let listener = UnixListener::bind(path).map_err(failed)?;
-    fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(failed)?;
+    let listener = UnixListener::bind(path).map_err(hinted)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(0o660)).map_err(hinted)?;
     Ok(listener)
 }

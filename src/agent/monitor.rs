@@ -186,14 +186,14 @@ impl Monitor {
                     self.rooms.engine.close_events();
                 }
                 Effect::Answer(ask, answer) => self.answer(ask, answer),
-                Effect::Publish(uid, view) => published.show(uid, view),
-                Effect::PublishStatus(status) => published.show_status(status),
-                Effect::PublishTask(task) => published.show_task(task),
-                Effect::DropTask(id) => published.drop_task(id),
-                Effect::PublishEntry(seq, entry) => published.show_entry(seq, entry),
-                Effect::Transition(transition) => published.add_transition(transition),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
+                shown @ (Effect::Publish(..)
+                | Effect::PublishStatus(_)
+                | Effect::PublishTask(_)
+                | Effect::DropTask(_)
+                | Effect::PublishEntry(..)
+                | Effect::Transition(_)) => drop(published.take(shown)),
             }
         }
     }

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use parking_lot::{Condvar, Mutex, RwLock};
 
+use crate::domain::effect::Effect;
 use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::Uid;
 use crate::domain::view::{Status, Task, TaskId, Transition, View};
@@ -52,6 +53,20 @@ impl Published {
     }
 
     // --- the monitor's side --------------------------------------------------------------------
+
+    /// Carries out an effect that is about what is shown; hands any other back.
+    pub fn take(&self, effect: Effect) -> Option<Effect> {
+        match effect {
+            Effect::Publish(uid, view) => self.show(uid, view),
+            Effect::PublishStatus(status) => self.show_status(status),
+            Effect::PublishTask(task) => self.show_task(task),
+            Effect::DropTask(id) => self.drop_task(id),
+            Effect::PublishEntry(seq, entry) => self.show_entry(seq, entry),
+            Effect::Transition(transition) => self.add_transition(transition),
+            other => return Some(other),
+        }
+        None
+    }
 
     /// Shows a workload, or that it is gone.
     pub fn show(&self, uid: Uid, view: Option<Arc<View>>) {

@@ -76,7 +76,7 @@ fn survives(end: fn(&mut Agent), damage: fn(&Path)) {
     damage(&agent.data_dir().join("bargee.db"));
 
     agent.start();
-    let told = agent.condition("storeRebuilt");
+    let told = agent.condition("storeNotice");
     let told = told.unwrap_or_else(|| panic!("nothing said: {:?}", agent.status()));
     assert!(told.contains("bargee.db"), "{told}");
     assert!(agent.log().contains(&told), "{told}");
@@ -90,7 +90,7 @@ fn survives(end: fn(&mut Agent), damage: fn(&Path)) {
     agent.restart();
     agent.until_running(&["db"]);
     assert_eq!(agent.workloads().len(), 2);
-    assert_eq!(agent.condition("storeRebuilt"), None);
+    assert_eq!(agent.condition("storeNotice"), None);
     until("two containers", || (agent.containers().len() == 2).then_some(()));
 }
 

@@ -92,7 +92,7 @@ fn start_and_compare(device: &mut Device, before: &Fingerprint, what: &str) {
     assert_eq!(device.workloads().len(), 3, "{what}");
     let log = device.log()[logged..].to_owned();
     let told = log.lines().any(|line| line.contains("warn"));
-    assert_eq!(told, device.condition("storeRebuilt").is_some(), "{what}: {log}");
+    assert_eq!(told, device.condition("storeNotice").is_some(), "{what}: {log}");
 }
 
 fn still_managed(device: &Device) {
@@ -115,7 +115,7 @@ fn a_damaged_database_is_rebuilt_and_says_so() {
             stop(&mut device, *by_kill);
             damage(&device);
             start_and_compare(&mut device, &before, what);
-            let said = device.condition("storeRebuilt").unwrap_or_else(|| panic!("{what}"));
+            let said = device.condition("storeNotice").unwrap_or_else(|| panic!("{what}"));
             assert!(said.contains("bargee.db"), "{what}: {said}");
             assert!(said.contains("workloads.json"), "{what}: {said}");
         }
@@ -123,7 +123,7 @@ fn a_damaged_database_is_rebuilt_and_says_so() {
         // The damage is over with the next start.
         stop(&mut device, false);
         device.start();
-        assert_eq!(device.condition("storeRebuilt"), None);
+        assert_eq!(device.condition("storeNotice"), None);
     });
 }
 
@@ -170,7 +170,7 @@ fn files_beside_a_good_database_are_written_anew() {
         device.sigterm();
         damage(&device);
         start_and_compare(&mut device, &before, what);
-        assert!(device.condition("storeRebuilt").is_some(), "{what}");
+        assert!(device.condition("storeNotice").is_some(), "{what}");
         assert_eq!(device.status().store_id, store, "{what}");
     }
     device.sigterm();

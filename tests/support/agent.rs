@@ -281,10 +281,7 @@ impl Agent {
     }
 
     fn read<T: DeserializeOwned>(&self, path: &str) -> T {
-        match self.get(path) {
-            Some((200, text)) => serde_json::from_str(&text).unwrap(),
-            other => panic!("GET {path}: {other:?}"),
-        }
+        super::parsed(path, self.get(path))
     }
 
     /// All workloads.

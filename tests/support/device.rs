@@ -289,10 +289,7 @@ impl Device {
     }
 
     fn read<T: serde::de::DeserializeOwned>(&self, path: &str) -> T {
-        match self.get(path) {
-            Some((200, text)) => serde_json::from_str(&text).unwrap(),
-            other => panic!("GET {path}: {other:?}"),
-        }
+        super::parsed(path, self.get(path))
     }
 
     pub fn workloads(&self) -> Vec<Workload> {

@@ -9,6 +9,7 @@ use std::thread;
 use std::time::Duration;
 
 use bargee::os::clock;
+use serde::de::DeserializeOwned;
 
 pub mod agent;
 pub mod at_rest;
@@ -36,6 +37,14 @@ pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
         assert!(waited < DEADLINE, "waited {} s for {what}", waited.as_secs());
         // What is looked at is another process: there is nothing to wait on.
         thread::park_timeout(Duration::from_millis(20));
+    }
+}
+
+/// What an agent answered to a read of `path`.
+pub fn parsed<T: DeserializeOwned>(path: &str, answer: Option<(u16, String)>) -> T {
+    match answer {
+        Some((200, text)) => serde_json::from_str(&text).unwrap(),
+        other => panic!("GET {path}: {other:?}"),
     }
 }
 

@@ -203,7 +203,7 @@ impl Machine {
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
         if !start.notices.is_empty() {
-            machine.conditions.insert("storeRebuilt", start.notices.join("; "));
+            machine.conditions.insert("storeNotice", start.notices.join("; "));
         }
         let mut records = start.records;
         for key in give_way(&mut records) {

@@ -7,7 +7,7 @@ use super::super::Machine;
 use super::super::commits::Purpose;
 use super::Rider;
 use crate::domain::backoff;
-use crate::domain::effect::{Level, Op, StepId};
+use crate::domain::effect::{Effect, Level, Op, Step, StepId};
 use crate::domain::event::Outcome;
 use crate::domain::fault::Fault;
 use crate::domain::intent::{Intent, Seq};
@@ -133,7 +133,8 @@ impl Machine {
     }
 
     fn send_loose(&mut self, name: InstanceName, op: Op) {
-        let id = self.loose_step(op);
+        let id = self.next_step();
+        self.out.push(Effect::Run(Step { id, after: None, op }));
         self.journal.loose.steps.insert(id, name);
     }
 

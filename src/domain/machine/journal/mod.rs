@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use super::Machine;
 use super::commits::Purpose;
-use crate::domain::effect::{CommitId, Effect, Level, StepId, Write};
+use crate::domain::effect::{CommitId, Effect, Level, Write};
 use crate::domain::intent::{Entry, Intent, Seq};
 use crate::domain::names::{ContainerId, InstanceName, Uid};
 use crate::domain::record::Desired;
@@ -312,12 +312,5 @@ impl Machine {
         self.retry_journal();
         self.attend_loose();
         self.check_replay();
-    }
-
-    /// A step that belongs to no workload.
-    pub(super) fn loose_step(&mut self, op: crate::domain::effect::Op) -> StepId {
-        let id = self.next_step();
-        self.out.push(Effect::Run(crate::domain::effect::Step { id, after: None, op }));
-        id
     }
 }

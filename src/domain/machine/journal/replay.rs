@@ -19,8 +19,6 @@ use crate::limits;
 pub(super) struct Replay {
     /// Entries there were at the start that could be read.
     found: usize,
-    /// How many of them were settled or dropped.
-    ended: usize,
     /// Those of them that hold up changes still.
     left: BTreeSet<Seq>,
     /// Those that are there still.
@@ -48,7 +46,7 @@ impl Replay {
     /// An entry is gone.
     pub(super) fn end(&mut self, seq: Seq) {
         self.waive(seq);
-        self.ended += usize::from(self.was_found.remove(&seq));
+        self.was_found.remove(&seq);
     }
 
     /// The first step for it was sent.
@@ -199,7 +197,7 @@ impl Machine {
     fn open(&mut self) {
         let replay = &mut self.journal.replay;
         replay.open = true;
-        let (found, ended) = (replay.found, replay.ended);
+        let (found, ended) = (replay.found, replay.found - replay.was_found.len());
         if ended < found {
             let text = format!(
                 "{} of the journal are settled, {} go on beside everything else",
