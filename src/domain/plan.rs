@@ -96,7 +96,10 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if waiting && w.discards_failed >= w.record.discards.len() {
         return Decision::Nothing;
     }
-    if w.must_look(Slot::Discard) {
+    // Under a name that nothing of ours was seen to have by now, there may be somebody else's.
+    let by_name = w.instance(Slot::Discard).is_some_and(|first| first.container.is_none());
+    let unseen = by_name && w.discard_seen.reading().is_none();
+    if w.must_look(Slot::Discard) || unseen {
         return Decision::Inspect(Slot::Discard);
     }
     let running = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Running);
