@@ -32,6 +32,16 @@ impl Workload {
         self.take_exit(exit, context);
     }
 
+    /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and not
+    /// one of another boot, whoever started it in this one.
+    pub(super) fn note_alive(&mut self, slot: Slot, context: Context) {
+        self.gap = false;
+        if slot != Slot::Discard && self.record.boot.as_ref() != Some(context.boot) {
+            self.record.boot = Some(context.boot.clone());
+            self.dirty = true;
+        }
+    }
+
     /// An exit found now is an interruption: of another boot, or of a lost event stream.
     pub(super) fn cut_short(&self, context: Context) -> bool {
         self.gap || self.record.boot.as_ref().is_some_and(|boot| boot != context.boot)

@@ -462,8 +462,7 @@ impl Workload {
             self.note_run(slot, &reading, context);
         }
         if phase == Phase::Running {
-            // It did not end while the stream was lost, so its next exit is a later one.
-            self.gap = false;
+            self.note_alive(slot, context);
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
