@@ -68,7 +68,8 @@ impl Workload {
                 oom_killed: false,
                 error: String::new(),
                 // What never ran was not lost, and what was being stopped is where it should be.
-                interrupted: own || self.gap || started_at_ns == 0,
+                // One that ended with another boot was interrupted, kept by the engine or not.
+                interrupted: own || self.cut_short(context) || started_at_ns == 0,
             };
             self.record.own_stop = None;
             self.stop_deadline = None;
