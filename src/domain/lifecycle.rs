@@ -138,6 +138,8 @@ pub struct Workload {
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
+    /// When a stop that an earlier agent recorded was not sent, for all that is seen.
+    pub own_stop_void_at: Option<Tick>,
     /// The same for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// No removal before this: the store cannot write the intent of it.
@@ -220,6 +222,7 @@ impl Workload {
             gap: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
+            own_stop_void_at: None,
             discard_deadline: None,
             removal_rests_until: None,
             discard_error: String::new(),
@@ -319,26 +322,6 @@ impl Workload {
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
     }
 
-    /// The start of `id` that shows on the event stream is our own, and read already.
-    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
-            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
-        {
-            self.start_shown = true;
-            return true;
-        }
-        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
-    }
-
-    /// What was heard during the step that just ended makes what it read old.
-    pub fn take_heard(&mut self) {
-        for id in std::mem::take(&mut self.heard) {
-            if let Some(slot) = self.slot_of(&id) {
-                self.mark_stale(slot);
-            }
-        }
-    }
-
     /// The first of the discards was removed; while a step is in flight, its answer says so.
     pub fn drop_discard_if_idle(&mut self) {
         if self.step.is_none() {
@@ -425,6 +408,7 @@ impl Workload {
     /// Forgets what a stable run has outlived.
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
+        self.settle_own_stop(context);
         if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
             return;
         }

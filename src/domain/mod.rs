@@ -31,6 +31,10 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod heard;
+
+mod own_stop;
+
 mod discards;
 
 mod rebuild;

@@ -278,6 +278,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
+        w.own_stop_void_at,
         w.discard_deadline,
         w.removal_rests_until,
         w.stable_at(context),
