@@ -228,6 +228,15 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
 }
 
 fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
+    if w.record.restarts_asked != w.record.restarts_done {
+        // There is nothing to stop, and it is about to be started as it is.
+        return Decision::RestartDone;
+    }
+    if w.given_up() && w.record.next.is_some() {
+        // Reserved since a call that may be carried out yet. It is not tried again under this name,
+        // so the journal has it looked up once more and done with.
+        return Decision::Discard(Slot::Next);
+    }
     if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
