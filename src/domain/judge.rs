@@ -32,8 +32,8 @@ impl Workload {
         self.take_exit(exit, context);
     }
 
-    /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and not
-    /// one of another boot, whoever started it in this one.
+    /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and
+    /// not one of another boot, whoever started it in this one.
     pub(super) fn note_alive(&mut self, slot: Slot, context: Context) {
         self.gap = false;
         if slot != Slot::Discard && self.record.boot.as_ref() != Some(context.boot) {

@@ -1,5 +1,5 @@
-//! A stop that was recorded and perhaps never sent: the agent died in between, and the next one wants
-//! something else by now.
+//! A stop that was recorded and perhaps never sent: the agent died in between, and the next one
+//! wants something else by now.
 
 use super::lifecycle::{Context, Slot, Workload};
 use super::observed::Phase;
