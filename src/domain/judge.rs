@@ -6,7 +6,7 @@ use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
 use super::observed::{Reading, Seen};
-use super::record::{BootTick, Exit, FailedUpdate, OwedStart};
+use super::record::{BootTick, Exit, OwedStart};
 use super::restart;
 use super::time::Span;
 use crate::limits;
@@ -72,12 +72,20 @@ impl Workload {
         if self.seen == Seen::Absent || self.given_up() {
             return;
         }
+        let cause = "the container vanished before it ran".to_owned();
+        if self.may_go_back() {
+            self.set_seen(Slot::Current, Seen::Absent);
+            return self.fail_probation(cause, false, context);
+        }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        self.note_error("the container vanished before it ran".to_owned(), context);
+        self.note_error(cause, context);
         self.back_off(context);
     }
 
     fn take_exit(&mut self, exit: Exit, context: Context) {
+        if !exit.interrupted && self.judge_on_probation(&exit, context) {
+            return;
+        }
         let policy = self.record.declared.spec.restart.policy;
         self.record.owed_start = OwedStart::Uncounted;
         if exit.interrupted {
@@ -91,6 +99,9 @@ impl Workload {
                 self.back_off_after_run(context);
             } else {
                 self.finished = true;
+                if exit.code == Some(0) {
+                    self.prove();
+                }
             }
         }
         self.record.last_exit = Some(exit);
@@ -133,31 +144,21 @@ impl Workload {
     /// A pull, create or start for the container in `slot` failed with something that says what is
     /// wrong.
     pub fn fail_try(&mut self, slot: Slot, fault: &Fault, context: Context) {
+        let refused = fault.kind == FaultKind::Refused;
         if slot == Slot::Next && self.needs_update() {
-            return self.fail_update(fault.to_string(), context);
+            return self.fail_update(fault.to_string(), refused, context);
+        }
+        if self.may_go_back() && (slot == Slot::Current || self.record.current.is_none()) {
+            return self.fail_probation(fault.to_string(), refused, context);
         }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        if fault.kind == FaultKind::Refused {
+        if refused {
             self.record.refusals = self.record.refusals.saturating_add(1);
         } else {
             self.record.refusals = 0;
         }
         self.note_error(fault.to_string(), context);
         self.back_off(context);
-    }
-
-    /// The update failed: its container goes, the old one is started again where it was stopped.
-    pub fn fail_update(&mut self, cause: String, context: Context) {
-        self.note_error(cause.clone(), context);
-        self.discard_slot(Slot::Next);
-        self.record.failed_update = Some(FailedUpdate {
-            generation: self.record.generation,
-            cause,
-            at_ms: context.now.wall_ms,
-        });
-        self.record.wait = None;
-        self.hold = None;
-        self.pulling = false;
     }
 
     /// A call whose outcome is unknown: look again after a while, longer each time.

@@ -33,6 +33,8 @@ pub mod judge;
 
 pub mod plan;
 
+mod probation;
+
 pub mod show;
 
 pub mod event;

@@ -3,10 +3,11 @@
 
 use super::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit};
+use super::record::{Desired, Exit, Retry};
 use super::restart;
-use super::time::Tick;
+use super::time::{Span, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
+use crate::limits;
 
 /// State, runtime state, the line beside them, and the moment the line speaks of.
 struct Shown {
@@ -53,11 +54,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         last_error_at_ms: record.last_error_at_ms,
         restart_count: record.restart_count,
         failure_count: record.failure_count,
-        failed_update: record
-            .failed_update
-            .as_ref()
-            .filter(|f| f.generation == record.generation)
-            .map(|f| (f.generation, f.cause.clone())),
+        failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
     }
 }
 
@@ -139,18 +136,29 @@ fn running(w: &Workload) -> Shown {
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
     let generation = w.record.generation;
-    if let Some(failed) = &w.record.failed_update
-        && failed.generation == generation
-    {
+    if let Some(failed) = w.failed_update().filter(|_| w.update_rests()) {
+        let next = match failed.retry {
+            Retry::Never => "not tried again before a new generation".to_owned(),
+            Retry::At(_) | Retry::Now => format!("try {}", failed.tries + 1),
+        };
         let info = format!(
-            "generation {generation} failed and the version before it runs: {}",
+            "generation {generation} failed and the version before it runs: {}; {next}",
             failed.cause
         );
-        return shown(State::RunningOk, RuntimeState::Running, info);
+        let shown = shown(State::RunningOk, RuntimeState::Running, info);
+        return Shown { at: w.update_retry_at(), ..shown };
     }
     if w.needs_update() {
         let info = format!("update to generation {generation}: {}", doing(w));
         return shown(State::RunningOk, RuntimeState::Updating, info);
+    }
+    if w.on_probation() {
+        let info = format!(
+            "generation {} has to run for {}, until then the version before it is kept",
+            w.record.observed_generation,
+            Span(limits::STABLE_MS)
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
     }
     shown(State::RunningOk, RuntimeState::Running, "")
 }

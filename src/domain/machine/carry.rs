@@ -9,7 +9,7 @@ use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
 use crate::domain::intent::Intent;
-use crate::domain::lifecycle::{Flight, FlightKind, Gate, Hold, Slot};
+use crate::domain::lifecycle::{Flight, FlightKind, Gate, Hold, Slot, Workload};
 use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
@@ -30,7 +30,7 @@ impl Machine {
             Decision::Pull => self.begin_pull(uid),
             Decision::Create => self.create(uid),
             Decision::Start(slot) => self.start(uid, slot),
-            Decision::Stop(Slot::Discard) => self.stop_discard(uid),
+            Decision::Stop(slot @ (Slot::Discard | Slot::Previous)) => self.stop_beside(uid, slot),
             Decision::Stop(slot) => self.stop(uid, slot),
             Decision::Kill(slot) => self.kill(uid, slot),
             Decision::OperatorKill => self.operator_kill(uid),
@@ -39,6 +39,7 @@ impl Machine {
                 w.discard_slot(slot);
                 w.promote_made();
             }),
+            Decision::GoBack => self.change(uid, Workload::go_back),
             Decision::Recreate => self.change(uid, |w| {
                 w.record.current = None;
                 w.set_seen(Slot::Current, Seen::Unknown);
@@ -53,7 +54,7 @@ impl Machine {
         }
     }
 
-    fn change(&mut self, uid: &Uid, change: impl FnOnce(&mut crate::domain::lifecycle::Workload)) {
+    fn change(&mut self, uid: &Uid, change: impl FnOnce(&mut Workload)) {
         if let Some(w) = self.workloads.get_mut(uid) {
             change(w);
         }
@@ -130,6 +131,7 @@ impl Machine {
                 generation: w.record.generation,
                 spec_hash: w.wanted_hash.clone(),
                 run: None,
+                proved: false,
             });
             // Drawn just now, so nothing can be there.
             w.set_seen(Slot::Next, Seen::Absent);
@@ -201,23 +203,30 @@ impl Machine {
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }
 
-    fn stop_discard(&mut self, uid: &Uid) {
+    /// Stops what runs beside the container that stands for the workload.
+    fn stop_beside(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let Some(reading) = w.discard_seen.reading() else { return };
+        let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
         let signal = reading.stop_signal.clone();
         let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        w.discard_deadline = Some(now + w.record.declared.spec.stop.grace);
-        let kind = FlightKind::Signal(Slot::Discard);
-        self.send(uid, kind, Op::Signal(id, signal), Ahead::Nothing);
+        let deadline = Some(now + w.record.declared.spec.stop.grace);
+        match slot {
+            Slot::Previous => w.previous_deadline = deadline,
+            _ => w.discard_deadline = deadline,
+        }
+        self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Nothing);
     }
 
     fn kill(&mut self, uid: &Uid, slot: Slot) {
         let again = self.later(limits::KILL_AGAIN_MS);
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
-        w.stop_deadline = Some(again);
+        match slot {
+            Slot::Previous => w.previous_deadline = Some(again),
+            _ => w.stop_deadline = Some(again),
+        }
         let op = Op::Signal(id, "SIGKILL".to_owned());
         self.send(uid, FlightKind::Signal(slot), op, Ahead::Nothing);
     }

@@ -1,0 +1,264 @@
+//! Updates on probation. The container that an update took the place of is kept, stopped, until the
+//! new one has proved itself: by 30 s of RUNNING, or as a job by an exit with 0. A crash or a
+//! refused start before that brings the old one back, and the update is tried again later.
+
+use super::backoff;
+use super::declared::RestartPolicy;
+use super::judge::exit_of;
+use super::lifecycle::{Context, Slot, Workload};
+use super::observed::{Phase, Seen};
+use super::record::{BootTick, Desired, Exit, FailedUpdate, Previous, Retry};
+use super::restart;
+use super::time::{Span, Tick};
+use crate::limits;
+
+impl Workload {
+    // --- what is known of it -------------------------------------------------------------------
+
+    /// The current container has not proved itself, and there is one to return to.
+    pub fn on_probation(&self) -> bool {
+        self.record.previous.is_some()
+    }
+
+    /// A failure of the current container now brings the one before it back.
+    pub fn may_go_back(&self) -> bool {
+        self.on_probation() && self.record.desired == Desired::Running
+    }
+
+    /// The current run has lasted long enough. Health, where it is declared, belongs here too.
+    pub(super) fn is_stable(&self, context: Context) -> bool {
+        self.stable_at(context).is_some_and(|at| at <= context.now.tick)
+    }
+
+    /// It comes to an end with exit 0.
+    pub(super) fn is_job(&self) -> bool {
+        self.record.declared.spec.restart.policy != RestartPolicy::Always
+    }
+
+    /// The failed update to the present generation.
+    pub fn failed_update(&self) -> Option<&FailedUpdate> {
+        let failed = self.record.failed_update.as_ref();
+        failed.filter(|failed| failed.generation == self.record.generation)
+    }
+
+    /// The update to the present generation failed and is not tried at the moment.
+    pub fn update_rests(&self) -> bool {
+        self.failed_update().is_some_and(|failed| failed.retry != Retry::Now)
+    }
+
+    /// When a failed update is tried again.
+    pub fn update_retry_at(&self) -> Option<Tick> {
+        match &self.failed_update()?.retry {
+            Retry::At(at) => Some(at.tick),
+            Retry::Never | Retry::Now => None,
+        }
+    }
+
+    /// What an update should return to: the current container, or the one before it. One that ended
+    /// by itself before it ever proved itself is no better than anything new.
+    pub fn has_return(&self) -> bool {
+        let Some(current) = &self.record.current else { return false };
+        let Some(reading) = self.seen.reading() else { return self.on_probation() };
+        let cut = self.record.last_exit.as_ref().is_some_and(|exit| {
+            exit.interrupted
+                && exit.container == reading.id
+                && exit.started_at_ns == reading.started_at_ns
+        });
+        self.on_probation() || reading.phase.is_live() || current.proved || cut
+    }
+
+    /// What is declared now is what the previous container was made from, and it only ended because
+    /// it was replaced.
+    pub fn wants_previous(&self) -> bool {
+        let Some(previous) = &self.record.previous else { return false };
+        previous.instance.spec_hash == self.wanted_hash
+            && previous.last_exit.as_ref().is_some_and(|exit| exit.interrupted)
+    }
+
+    // --- there ---------------------------------------------------------------------------------
+
+    /// The successor stands for the workload from now on. What it takes the place of is kept, unless
+    /// that has not proved itself either: then the one before it is.
+    pub(super) fn promote(&mut self) {
+        let Some(next) = self.record.next.take() else { return };
+        let seen = std::mem::take(&mut self.next_seen);
+        let old_seen = std::mem::replace(&mut self.seen, seen);
+        self.stale[Slot::Current as usize] = false;
+        self.stale[Slot::Next as usize] = false;
+        let last_exit = self.record.last_exit.take();
+        if let Some(old) = self.record.current.replace(next) {
+            if self.on_probation() {
+                self.discard(old, old_seen);
+            } else {
+                let observed_generation = self.record.observed_generation;
+                self.record.previous =
+                    Some(Previous { instance: old, last_exit, observed_generation });
+                self.set_seen(Slot::Previous, old_seen);
+            }
+        }
+        self.record.own_stop = None;
+        self.record.restarts_done = self.record.restarts_asked;
+        self.stop_deadline = None;
+        self.dirty = true;
+    }
+
+    /// The current container has proved itself: nothing leads back any more.
+    pub(super) fn prove(&mut self) {
+        let Some(current) = &mut self.record.current else { return };
+        current.proved = true;
+        let is_wanted = current.spec_hash == self.wanted_hash;
+        if is_wanted && self.record.failed_update.take().is_some() {
+            self.record.error_message.clear();
+        }
+        if let Some(previous) = self.record.previous.take() {
+            let seen = self.take_previous_seen();
+            self.discard(previous.instance, seen);
+        }
+        self.dirty = true;
+    }
+
+    /// The previous container is gone: nothing leads back any more.
+    pub(super) fn lose_previous(&mut self) {
+        self.record.previous = None;
+        self.take_previous_seen();
+        self.dirty = true;
+    }
+
+    fn take_previous_seen(&mut self) -> Seen {
+        let stale = self.stale[Slot::Previous as usize];
+        let seen = if stale { Seen::Unknown } else { std::mem::take(&mut self.previous_seen) };
+        self.set_seen(Slot::Previous, Seen::Unknown);
+        self.previous_deadline = None;
+        seen
+    }
+
+    // --- and back ------------------------------------------------------------------------------
+
+    /// The previous container stands for the workload again, as it was left; the current one goes.
+    pub fn go_back(&mut self) {
+        let Some(previous) = self.record.previous.take() else { return };
+        let seen = self.take_previous_seen();
+        self.discard_slot(Slot::Current);
+        self.record.last_exit = previous.last_exit;
+        if let (Some(exit), Some(reading)) = (&mut self.record.last_exit, seen.reading())
+            && exit.interrupted
+        {
+            // Whatever somebody did with it in between was not its own end.
+            exit.started_at_ns = reading.started_at_ns;
+        }
+        self.record.observed_generation = previous.observed_generation;
+        self.record.current = Some(previous.instance);
+        self.set_seen(Slot::Current, seen);
+        self.record.own_stop = None;
+        self.stop_deadline = None;
+        self.record.owed_start = Default::default();
+        self.record.wait = None;
+        self.record.streak = 0;
+        self.record.refusals = 0;
+        self.record.failure_count = 0;
+        self.hold = None;
+        self.dirty = true;
+    }
+
+    /// The update failed: its container goes, the old one is started again where it was stopped.
+    pub fn fail_update(&mut self, cause: String, refused: bool, context: Context) {
+        self.discard_slot(Slot::Next);
+        if !self.may_live(Slot::Current) {
+            // The one that was to be replaced has not proved itself either.
+            self.go_back();
+        }
+        self.note_failed_update(cause, refused, context);
+    }
+
+    /// The current container failed on probation: the one before it comes back. Of a generation that
+    /// is not declared any more, nothing else is said.
+    pub fn fail_probation(&mut self, cause: String, refused: bool, context: Context) {
+        let current = self.record.current.as_ref();
+        let is_declared = current.is_none_or(|current| current.spec_hash == self.wanted_hash);
+        self.go_back();
+        if is_declared {
+            self.discard_slot(Slot::Next);
+            self.note_failed_update(cause, refused, context);
+        } else {
+            self.note_error(cause, context);
+        }
+    }
+
+    fn note_failed_update(&mut self, cause: String, refused: bool, context: Context) {
+        self.note_error(cause.clone(), context);
+        let tries = self.failed_update().map_or(0, |failed| failed.tries).saturating_add(1);
+        let tick = context.now.tick + backoff::update_delay(tries);
+        let retry = match refused {
+            true => Retry::Never,
+            false => Retry::At(BootTick { boot: context.boot.clone(), tick }),
+        };
+        self.record.failed_update = Some(FailedUpdate {
+            generation: self.record.generation,
+            cause,
+            at_ms: context.now.wall_ms,
+            tries,
+            retry,
+        });
+        self.record.wait = None;
+        self.hold = None;
+        self.pulling = false;
+        // The registry may have another image by then.
+        self.pulled = 0;
+    }
+
+    /// The wait of a failed update is over: it is tried again.
+    pub(super) fn take_up_update(&mut self, context: Context) {
+        if self.update_retry_at().is_none_or(|at| at > context.now.tick) {
+            return;
+        }
+        if let Some(failed) = &mut self.record.failed_update {
+            failed.retry = Retry::Now;
+            self.dirty = true;
+        }
+    }
+
+    /// The wait of a failed update was counted by the clock of another boot: it waits as after its
+    /// first failure, so that a device which is never on for an hour tries it too.
+    pub fn rearm_update(&mut self, context: Context) {
+        if let Some(FailedUpdate { retry: Retry::At(at), .. }) = &mut self.record.failed_update
+            && at.boot != *context.boot
+        {
+            let tick = context.now.tick + Span(limits::UPDATE_WAITS_MS[0]);
+            *at = BootTick { boot: context.boot.clone(), tick };
+            self.dirty = true;
+        }
+    }
+
+    // --- judging -------------------------------------------------------------------------------
+
+    /// The successor ended before it was seen running.
+    pub(super) fn judge_successor(&mut self, context: Context) {
+        let Some(reading) = self.next_seen.reading() else { return };
+        let cause = cause_of(&exit_of(reading, false));
+        self.fail_update(cause, false, context);
+    }
+
+    /// Whether `exit`, which is no interruption, ends the probation of the current container.
+    pub(super) fn judge_on_probation(&mut self, exit: &Exit, context: Context) -> bool {
+        let succeeded = exit.code == Some(0) && self.is_job();
+        if succeeded || !self.may_go_back() {
+            return false;
+        }
+        if exit.code.is_none() {
+            self.set_seen(Slot::Current, Seen::Absent);
+        }
+        self.fail_probation(cause_of(exit), false, context);
+        true
+    }
+
+    /// The current container runs.
+    pub(super) fn runs(&self) -> bool {
+        self.seen.reading().is_some_and(|reading| reading.phase == Phase::Running)
+    }
+}
+
+/// Why an exit is the failure of an update.
+fn cause_of(exit: &Exit) -> String {
+    let ended = || format!("exitCode=0 before it had run for {}", Span(limits::STABLE_MS));
+    restart::crash_text(exit).unwrap_or_else(ended)
+}
