@@ -36,6 +36,10 @@ impl Machine {
             Decision::OperatorKill => self.operator_kill(uid),
             Decision::Remove => self.remove(uid),
             Decision::Discard(slot) => self.change(uid, |w| {
+                if slot == Slot::Current && w.needs_update() {
+                    // What the old one waited for is not what the new one waits for.
+                    w.record.wait = None;
+                }
                 w.discard_slot(slot);
                 w.promote_made();
             }),
