@@ -3,7 +3,7 @@
 //! refused start before that brings the old one back, and the update is tried again later.
 
 use super::backoff;
-use super::declared::RestartPolicy;
+use super::declared::{Port, RestartPolicy};
 use super::judge::exit_of;
 use super::lifecycle::{Context, Slot, Workload};
 use super::observed::{Phase, Seen};
@@ -73,6 +73,21 @@ impl Workload {
         let Some(previous) = &self.record.previous else { return false };
         previous.instance.spec_hash == self.wanted_hash
             && previous.last_exit.as_ref().is_some_and(|exit| exit.interrupted)
+    }
+
+    /// Host ports that an update needs and that the container in place does not hold.
+    pub(super) fn ports_to_check(&self) -> Vec<Port> {
+        if !self.needs_update() {
+            return Vec::new();
+        }
+        let reading = self.seen.reading().filter(|reading| reading.phase.is_live());
+        let held: Vec<_> =
+            reading.iter().flat_map(|r| &r.ports).filter_map(|p| host_port(p)).collect();
+        let wanted = self.record.declared.spec.ports.iter();
+        let is_new = |port: &&Port| {
+            port.host_port.is_some_and(|number| !held.contains(&(number, port.protocol.as_str())))
+        };
+        wanted.filter(is_new).cloned().collect()
     }
 
     // --- there ---------------------------------------------------------------------------------
@@ -255,6 +270,14 @@ impl Workload {
     pub(super) fn runs(&self) -> bool {
         self.seen.reading().is_some_and(|reading| reading.phase == Phase::Running)
     }
+}
+
+/// Number and protocol of the host's side of a port, told as `0.0.0.0:8080->80/tcp`.
+fn host_port(published: &str) -> Option<(u16, &str)> {
+    let (host, inner) = published.split_once("->")?;
+    let (_, number) = host.rsplit_once(':')?;
+    let (_, protocol) = inner.rsplit_once('/')?;
+    Some((number.parse().ok()?, protocol))
 }
 
 /// Why an exit is the failure of an update.

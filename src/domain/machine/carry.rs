@@ -149,6 +149,7 @@ impl Machine {
         // The name was done with, and is not any more.
         w.settled.retain(|settled| *settled != name);
         let dirty = w.dirty;
+        let ports_to_check = w.ports_to_check();
         let record = w.record.clone();
         // With a store that fails, its labels alone make the container findable.
         let ahead = match (self.store_writes(), self.journal.is_about(&name)) {
@@ -159,7 +160,8 @@ impl Machine {
             (true, true) if dirty => Ahead::Row,
             (true, true) => Ahead::Nothing,
         };
-        let op = Op::Create(Box::new(self.new_container(&record, name)));
+        let new = NewContainer { ports_to_check, ..self.new_container(&record, name) };
+        let op = Op::Create(Box::new(new));
         self.send(uid, FlightKind::Create, op, ahead);
     }
 
@@ -325,6 +327,7 @@ impl Machine {
             declared: declared.clone(),
             network,
             volume_prefix: format!("bargee-{}.", key.application),
+            ports_to_check: Vec::new(),
         }
     }
 

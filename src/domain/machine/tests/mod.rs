@@ -25,6 +25,8 @@ mod journal;
 
 mod late;
 
+mod probation;
+
 mod restart;
 
 mod states;

@@ -40,6 +40,10 @@ pub struct Engine {
     pub mortal_images: BTreeMap<String, (u64, i32)>,
     /// Runs that end by themselves: when, which container, which start.
     ends: Vec<(u64, ContainerId, u64)>,
+    /// Ports that every running container is said to publish.
+    pub publishes: Vec<String>,
+    /// Ports of the host that somebody else holds.
+    pub taken_ports: Vec<u16>,
     /// Host paths that are not there.
     pub missing_paths: Vec<&'static str>,
     /// Containers are gone as soon as they are made.
@@ -133,7 +137,11 @@ impl Engine {
             return Err(fault);
         }
         if let Some(made) = self.find(name) {
-            return Ok(Outcome::Found(Box::new(reading(made))));
+            let mut reading = reading(made);
+            if reading.phase.is_live() {
+                reading.ports.clone_from(&self.publishes);
+            }
+            return Ok(Outcome::Found(Box::new(reading)));
         }
         self.do_late(LateDue::Miss, now);
         Ok(Outcome::NotFound)
@@ -143,6 +151,10 @@ impl Engine {
         let image = &new.declared.spec.image;
         self.calls.push(format!("create {image}"));
         self.check_paths(&new.declared)?;
+        let mut ports = new.ports_to_check.iter().filter_map(|port| port.host_port);
+        if let Some(port) = ports.find(|port| self.taken_ports.contains(port)) {
+            return Err(Fault::new(FaultKind::Trouble, "check port", port.to_string(), "taken"));
+        }
         if let Some(fault) = self.fault("create") {
             return Err(fault);
         }
