@@ -227,6 +227,7 @@ fn record(n: usize) -> Result<Record> {
         generation: 1,
         spec_hash: spec_hash(&declared),
         run: Some(run),
+        proved: true,
     };
     let uid = Uid::new(format!("00000000-0000-4000-8000-{n:012x}"));
     Ok(Record {

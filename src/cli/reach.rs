@@ -96,8 +96,11 @@ impl Goal {
             && failed.generation >= self.generation
         {
             let (generation, cause) = (failed.generation, &failed.cause);
+            // The time of it changes; `ps` and `inspect` have it.
+            let is_tried_again = workload.state == "Running" && workload.next_attempt_at > 0;
+            let again = if is_tried_again { " (it will be tried again)" } else { "" };
             return Verdict::Failed(format!(
-                "the update to generation {generation} failed: {cause}"
+                "the update to generation {generation} failed: {cause}{again}"
             ));
         }
         match workload.desired_state.as_str() {
@@ -301,6 +304,17 @@ mod tests {
         assert!(!goal.is_settled());
         goal.judge(Some(&failed(2)), 1);
         let why = "the update to generation 2 failed: no image";
+        assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
+    }
+
+    #[test]
+    fn a_failed_update_says_whether_it_is_tried_again() {
+        let mut web = reading("Running", "Ok", 1);
+        web.failed_update = Some(FailedUpdate { generation: 2, cause: "no image".to_owned() });
+        web.next_attempt_at = 300_000;
+        let mut goal = goal();
+        goal.judge(Some(&web), 0);
+        let why = "the update to generation 2 failed: no image (it will be tried again)";
         assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
     }
 

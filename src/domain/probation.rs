@@ -92,8 +92,8 @@ impl Workload {
 
     // --- there ---------------------------------------------------------------------------------
 
-    /// The successor stands for the workload from now on. What it takes the place of is kept, unless
-    /// that has not proved itself either: then the one before it is.
+    /// The successor stands for the workload from now on. What it takes the place of is kept,
+    /// unless that has not proved itself either: then the one before it is.
     pub(super) fn promote(&mut self) {
         let Some(next) = self.record.next.take() else { return };
         let seen = std::mem::take(&mut self.next_seen);
@@ -185,8 +185,8 @@ impl Workload {
         self.note_failed_update(cause, refused, context);
     }
 
-    /// The current container failed on probation: the one before it comes back. Of a generation that
-    /// is not declared any more, nothing else is said.
+    /// The current container failed on probation: the one before it comes back. Of a generation
+    /// that is not declared any more, nothing else is said.
     pub fn fail_probation(&mut self, cause: String, refused: bool, context: Context) {
         let current = self.record.current.as_ref();
         let is_declared = current.is_none_or(|current| current.spec_hash == self.wanted_hash);
