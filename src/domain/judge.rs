@@ -22,7 +22,8 @@ impl Workload {
         }
         let own = self.record.own_stop.as_ref();
         let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
-        let exit = exit_of(reading, own || self.cut_short(context));
+        let cut = self.cut_short(context) || self.is_unexplained(reading);
+        let exit = exit_of(reading, own || cut);
         self.gap = false;
         if own {
             self.record.own_stop = None;

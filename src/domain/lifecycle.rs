@@ -170,6 +170,8 @@ pub struct Workload {
     /// Names under which nothing is, but a late create may still make something: the journal has
     /// them looked up once more.
     pub late: Vec<InstanceName>,
+    /// The container that this process started or saw running last: why it ends is known.
+    pub witnessed: Option<ContainerId>,
     /// A signal that an operator asked for, not yet sent.
     pub kill: Option<(TaskId, String)>,
     /// The network of its application is gone already.
@@ -220,6 +222,7 @@ impl Workload {
             cut: Vec::new(),
             settled: Vec::new(),
             late: Vec::new(),
+            witnessed: None,
             kill: None,
             network_removed: false,
             failures: 0,
@@ -431,10 +434,12 @@ impl Workload {
         if phase == Phase::Running && slot.may_run() {
             // It did not end while the stream was lost, so its next exit is a later one.
             self.gap = false;
+            self.witnessed = Some(reading.id.clone());
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }
+        let witnessed = self.has_witnessed(&reading);
         self.set_seen(slot, Seen::Present(Box::new(reading)));
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
@@ -442,8 +447,10 @@ impl Workload {
                 self.promote();
                 self.judge_exit(context);
             }
-            // Cut short by somebody else: it is started once more.
-            (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
+            // Cut short by somebody else, or nobody knows by whom: it is started once more.
+            (Slot::Next, Phase::Exited) if ran && (self.cut_short(context) || !witnessed) => {
+                self.gap = false;
+            }
             (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
                 self.judge_successor(context);
             }

@@ -53,6 +53,8 @@ pub enum Decision {
     Discard(Slot),
     /// The previous container is the one that is wanted now.
     GoBack,
+    /// It is the one that runs: an agent that died had returned to it.
+    Returned,
     /// The container is gone and is to be made again.
     Recreate,
     /// A restart that was asked for has nothing to stop.
@@ -120,6 +122,9 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
 fn plan_previous(w: &Workload, now: Tick) -> Option<Decision> {
     if w.record.desired == Desired::Deleted || !w.may_live(Slot::Previous) {
         return None;
+    }
+    if w.record.desired == Desired::Running && !w.may_live(Slot::Current) {
+        return Some(Decision::Returned);
     }
     Some(match w.previous_deadline {
         Some(at) if at > now => Decision::Nothing,

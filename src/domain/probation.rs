@@ -6,7 +6,7 @@ use super::backoff;
 use super::declared::{Port, RestartPolicy};
 use super::judge::exit_of;
 use super::lifecycle::{Context, Slot, Workload};
-use super::observed::{Phase, Seen};
+use super::observed::{Phase, Reading, Seen};
 use super::record::{BootTick, Desired, Exit, FailedUpdate, Previous, Retry};
 use super::restart;
 use super::time::{Span, Tick};
@@ -152,7 +152,10 @@ impl Workload {
     /// The previous container stands for the workload again, as it was left; the current one goes.
     pub fn go_back(&mut self) {
         let Some(previous) = self.record.previous.take() else { return };
+        // A run of it that somebody else began is looked at as that of the current one.
+        let lives = self.may_live(Slot::Previous);
         let seen = self.take_previous_seen();
+        let seen = if lives { Seen::Unknown } else { seen };
         self.discard_slot(Slot::Current);
         self.record.last_exit = previous.last_exit;
         if let (Some(exit), Some(reading)) = (&mut self.record.last_exit, seen.reading())
@@ -197,6 +200,16 @@ impl Workload {
         } else {
             self.note_error(cause, context);
         }
+    }
+
+    /// The previous container runs, and the current one does not.
+    pub fn take_return(&mut self, context: Context) {
+        if self.wants_previous() {
+            return self.go_back();
+        }
+        let exit = self.seen.reading().map(|reading| cause_of(&exit_of(reading, false)));
+        let cause = exit.unwrap_or_else(|| "the container vanished".to_owned());
+        self.fail_probation(cause, false, context);
     }
 
     fn note_failed_update(&mut self, cause: String, refused: bool, context: Context) {
@@ -245,6 +258,19 @@ impl Workload {
     }
 
     // --- judging -------------------------------------------------------------------------------
+
+    /// This process knows of the run that ended. The agent before it may have died together with the
+    /// engine, which then ended the container.
+    pub(super) fn has_witnessed(&self, reading: &Reading) -> bool {
+        self.witnessed.as_ref() == Some(&reading.id)
+    }
+
+    /// An exit of the current container that says nothing about it: it is on probation, and nobody
+    /// saw it end.
+    pub(super) fn is_unexplained(&self, reading: &Reading) -> bool {
+        let succeeded = reading.exit_code == 0 && self.is_job();
+        self.on_probation() && !succeeded && !self.has_witnessed(reading)
+    }
 
     /// The successor ended before it was seen running.
     pub(super) fn judge_successor(&mut self, context: Context) {

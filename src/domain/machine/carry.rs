@@ -9,7 +9,7 @@ use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
 use crate::domain::intent::Intent;
-use crate::domain::lifecycle::{Flight, FlightKind, Gate, Hold, Slot, Workload};
+use crate::domain::lifecycle::{Context, Flight, FlightKind, Gate, Hold, Slot, Workload};
 use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
@@ -43,6 +43,12 @@ impl Machine {
                 w.discard_slot(slot);
                 w.promote_made();
             }),
+            Decision::Returned => {
+                let context = Context { now: self.now, boot: &self.boot };
+                if let Some(w) = self.workloads.get_mut(uid) {
+                    w.take_return(context);
+                }
+            }
             Decision::GoBack => self.change(uid, Workload::go_back),
             Decision::Recreate => self.change(uid, |w| {
                 w.record.current = None;
@@ -187,6 +193,7 @@ impl Machine {
             w.dirty = true;
         }
         w.start_shown = false;
+        w.witnessed = Some(id.clone());
         // The end of its last run is recorded first, so that an agent that comes back does not take
         // the new run for that one.
         let ahead = if w.dirty && ran && writes { Ahead::Row } else { Ahead::Nothing };

@@ -152,7 +152,6 @@ fn a_reboot_is_no_failure_of_the_new_version() {
     assert_eq!(images(&world), ["image:2"]);
 }
 
-/// And a death that nobody saw.
 #[test]
 fn an_agent_that_comes_back_goes_on_with_the_probation() {
     let mut world = proved(600_000, 1);
@@ -163,16 +162,53 @@ fn an_agent_that_comes_back_goes_on_with_the_probation() {
     assert_eq!(images(&world), ["image:1", "image:2"]);
     world.pass(1);
     assert_eq!(images(&world), ["image:2"]);
+}
 
-    let mut world = proved(600_000, 1);
+/// The engine may have died together with the agent, which says nothing about the new version: it
+/// is started once more, and what it does then counts.
+#[test]
+fn a_death_that_nobody_saw_is_no_failure_of_the_new_version() {
+    let unseen = |call: Option<&'static str>| {
+        let mut world = proved(600_000, 1);
+        world.unanswered.extend(call);
+        world.apply(&[&image(2)]);
+        if call.is_none() {
+            // What is known of it is written.
+            world.pass(6_000);
+        }
+        let running = world.engine.containers.values_mut().find(|m| m.phase == Phase::Running);
+        running.expect("it was started").phase = Phase::Exited;
+        world.now += 60 * MINUTE;
+        world.restart_agent(BOOT)
+    };
+    for call in [None, Some("start")] {
+        let mut world = unseen(call);
+        assert_eq!((runs(&world), world.view("web").failed_update.as_ref()), ("image:2", None));
+        world.pass(30_000);
+        assert_eq!(images(&world), ["image:2"], "{call:?}");
+        let mut world = unseen(call);
+        world.exit("web", 1);
+        assert_eq!(images(&world), ["image:1"], "{call:?}");
+    }
+}
+
+/// The agent died before the store had the return, which a stalling flash delays.
+#[test]
+fn a_return_that_was_not_recorded_holds() {
+    let mut world = proved(20_000, 1);
     world.apply(&[&image(2)]);
-    world.pass(20_000);
-    let id = world.container("web");
-    let made = world.engine.find_mut(id.as_str());
-    (made.phase, made.exit_code) = (Phase::Exited, 1);
-    world.now += 60 * MINUTE;
+    world.pass(10_000);
+    let (old, row) = (world.row("web").previous.clone().unwrap(), world.row("web").clone());
+    world.pass(10_000);
+    assert_eq!(runs(&world), "image:1");
+    let (uid, id) = (row.uid.clone(), old.instance.container.unwrap());
+    let started = world.engine.find(id.as_str()).unwrap().started_at_ns;
+    world.store.kept.rows.insert(uid, row);
+    world.engine.unremovable.clear();
     let world = world.restart_agent(BOOT);
-    assert_eq!((runs(&world), images(&world)), ("image:1", vec!["image:1"]));
+    assert_eq!((runs(&world), world.container("web")), ("image:1", id.clone()));
+    assert_eq!(world.engine.find(id.as_str()).unwrap().started_at_ns, started, "not touched");
+    assert_eq!(world.view("web").failed_update.as_ref().unwrap().0, 2);
 }
 
 #[test]
