@@ -96,9 +96,8 @@ impl Goal {
             && failed.generation >= self.generation
         {
             let (generation, cause) = (failed.generation, &failed.cause);
-            // The time of it changes; `ps` and `inspect` have it.
-            let is_tried_again = workload.state == "Running" && workload.next_attempt_at > 0;
-            let again = if is_tried_again { " (it will be tried again)" } else { "" };
+            // When, `ps` and `inspect` tell.
+            let again = if failed.retries { " (it will be tried again)" } else { "" };
             return Verdict::Failed(format!(
                 "the update to generation {generation} failed: {cause}{again}"
             ));
@@ -296,7 +295,11 @@ mod tests {
     #[test]
     fn a_failed_update_counts_from_this_generation_on() {
         let failed = |generation| Workload {
-            failed_update: Some(FailedUpdate { generation, cause: "no image".to_owned() }),
+            failed_update: Some(FailedUpdate {
+                generation,
+                cause: "no image".to_owned(),
+                retries: false,
+            }),
             ..reading("Running", "Ok", 1)
         };
         let mut goal = goal();
@@ -310,8 +313,8 @@ mod tests {
     #[test]
     fn a_failed_update_says_whether_it_is_tried_again() {
         let mut web = reading("Running", "Ok", 1);
-        web.failed_update = Some(FailedUpdate { generation: 2, cause: "no image".to_owned() });
-        web.next_attempt_at = 300_000;
+        web.failed_update =
+            Some(FailedUpdate { generation: 2, cause: "no image".to_owned(), retries: true });
         let mut goal = goal();
         goal.judge(Some(&web), 0);
         let why = "the update to generation 2 failed: no image (it will be tried again)";

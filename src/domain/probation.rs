@@ -259,8 +259,8 @@ impl Workload {
 
     // --- judging -------------------------------------------------------------------------------
 
-    /// This process knows of the run that ended. The agent before it may have died together with the
-    /// engine, which then ended the container.
+    /// This process knows of the run that ended. The agent before it may have died together with
+    /// the engine, which then ended the container.
     pub(super) fn has_witnessed(&self, reading: &Reading) -> bool {
         self.witnessed.as_ref() == Some(&reading.id)
     }

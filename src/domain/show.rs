@@ -55,6 +55,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         restart_count: record.restart_count,
         failure_count: record.failure_count,
         failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
+        update_retries: w.failed_update().is_some_and(|f| f.retry != Retry::Never),
     }
 }
 
