@@ -1,10 +1,8 @@
 //! Changes of what is declared.
 
 use std::net::TcpListener;
-use std::time::Duration;
 
-use bargee::limits;
-use serde_json::{Value, json};
+use serde_json::json;
 
 use crate::adopting::runs;
 use crate::support::agent::Agent;
@@ -73,47 +71,6 @@ fn an_update_that_cannot_be_leaves_the_old_container_running() {
 
     agent.ok(&["rm", "web"]);
     agent.expect_no_trace();
-}
-
-/// The version after it dies as soon as it runs, and is not left alone with that.
-#[test]
-fn a_version_that_dies_brings_the_old_container_back() {
-    let agent = Agent::on(shared());
-    let history = agent.docker().history();
-    agent.deploy(&[Manifest::service("web")]);
-    agent.until_running(&["web"]);
-    let old = agent.container("web");
-    let output = agent.deploy_with(&["--wait"], &[Manifest::shell("web", "sleep 1; exit 3")]);
-    assert_eq!(output.code, 1, "{output:?}");
-    let told = "the update to generation 2 failed: exitCode=3 oomKilled=false (it will be tried";
-    assert!(output.err.contains(told), "{output:?}");
-
-    let web = agent.until("web", "running again", |one| one.state == "Running");
-    assert_eq!((web.container_id.as_str(), web.restart_count), (old.id.as_str(), 0));
-    assert_eq!((web.generation, web.observed_generation), (2, 1));
-    let next = web.next_attempt_at.saturating_sub(web.last_error_at);
-    assert!(next.abs_diff(300_000) < 5_000, "the next try after {next} ms");
-    let table = agent.ok(&["ps"]);
-    assert!(table.contains("exitCode=3 oomKilled=false; try 2 in "), "{table}");
-    until("the new container to be gone", || (agent.containers().len() == 1).then_some(()));
-    assert_ne!(agent.container("web").started_at, old.started_at);
-
-    // Down for its start, and not for the delay of a crash.
-    let (of_old, of_new): (Vec<Value>, Vec<Value>) =
-        history.of_node(agent.node()).into_iter().partition(|event| event["id"] == *old.id);
-    let (back, died) = (times(&of_old, "start")[1], times(&of_new, "die")[0]);
-    let down = Duration::from_nanos(back.checked_sub(died).expect("one after the other"));
-    println!("down for {down:?}");
-    assert!(down < Duration::from_millis(limits::RESTART_DELAY_MS), "{down:?}");
-
-    agent.ok(&["rm", "web"]);
-    agent.expect_no_trace();
-}
-
-/// When something was done to a container, in nanoseconds.
-fn times(events: &[Value], action: &str) -> Vec<u64> {
-    let mine = events.iter().filter(|event| event["Action"] == action);
-    mine.map(|event| event["timeNano"].as_u64().unwrap()).collect()
 }
 
 #[test]
