@@ -241,7 +241,9 @@ fn superseded(w: &Workload) -> bool {
 /// Pull, create, stop the old one, start the new one; the old one goes when the new one has proved
 /// itself.
 fn plan_update(w: &Workload, now: Tick) -> Decision {
-    if w.rebuild_is_due() && w.pulls_first() {
+    let is_made = matches!(w.next_seen, Seen::Present(_));
+    if !is_made && w.rebuild_is_due() && w.pulls_first() {
+        // Whatever ended stays as it is if nothing comes of it.
         return Decision::Pull;
     }
     if !w.has_return() {

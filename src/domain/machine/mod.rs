@@ -404,7 +404,7 @@ impl Machine {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
+            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
                 break;
             }
             self.carry_out(uid, decision);

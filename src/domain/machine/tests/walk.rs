@@ -187,7 +187,7 @@ fn draw_restart(random: &mut Random) -> Restart {
 
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(30) {
+    match random.below(32) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
@@ -238,6 +238,7 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         22..=23 => light_fuse(world, random),
         24 => draw_mishap(world, random),
         25..=26 => look(world, random),
+        27..=28 => draw_lives(world, random),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
@@ -263,6 +264,18 @@ fn end_one(world: &mut World, random: &mut Random) {
     if !world.engine.gone && random.below(4) > 0 {
         let action = ContainerAction::Died;
         world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    }
+}
+
+/// How long each version lives from now on: for ever, or so that it may or may not prove itself.
+fn draw_lives(world: &mut World, random: &mut Random) {
+    for tag in 0..3 {
+        let image = format!("image:{tag}");
+        let code = i32::try_from(random.below(3)).unwrap();
+        match random.below(2) {
+            0 => drop(world.engine.mortal_images.remove(&image)),
+            _ => drop(world.engine.mortal_images.insert(image, (random.below(40_000), code))),
+        }
     }
 }
 
@@ -318,6 +331,7 @@ fn converge(mut world: World, promises: &Promises, seed: u64) {
     world.store.fails = false;
     world.store.rows_fail = false;
     world.engine.unremovable.clear();
+    world.engine.mortal_images.clear();
     world.answer_late();
     // What waits for a look that finds nothing may wait for ever.
     world.engine.late.retain(|late| late.due != Due::Miss.from(0));

@@ -135,6 +135,11 @@ pub const PAIRS: &[Scenario] = &[
         before: &[Apply("a:1")],
         deeds: &[Apply("brief:2"), STOP],
     },
+    Scenario {
+        name: "brief update and rebuild",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), REBUILD],
+    },
     Scenario { name: "stop and remove", before: &[Apply("a:1")], deeds: &[STOP, REMOVE] },
 ];
 

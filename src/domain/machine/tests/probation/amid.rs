@@ -226,6 +226,26 @@ fn a_start_that_is_refused_on_probation_brings_the_old_one_back() {
     }
 }
 
+/// A verdict on what runs, as of its health: it is stopped with its grace before the old one
+/// starts.
+#[test]
+fn what_fails_while_it_runs_is_stopped_before_the_old_one_starts() {
+    let mut world = proved(600_000, 1);
+    let old = world.container("web");
+    world.apply(&[&image(2)]);
+    world.pass(20_000);
+    world.engine.calls.clear();
+    let uid = world.view("web").uid.clone();
+    world.machine.with(&uid, |w, context| w.fail_probation("it is ill".into(), false, context));
+    world.machine.mark(&uid);
+    world.feed(Event::Deadline);
+    assert_eq!((world.container("web"), images(&world)), (old, vec!["image:1"]));
+    assert_eq!(world.engine.calls, ["SIGTERM", "inspect", "start", "remove"]);
+    let view = world.view("web");
+    assert_eq!(view.failed_update, Some((2, "it is ill".to_owned())));
+    assert_eq!((view.restart_count, world.twins.len()), (0, 0));
+}
+
 /// It is stopped and kept: somebody's hand is no reason to lose the way back.
 #[test]
 fn the_old_one_is_not_run_beside_the_new_one() {
