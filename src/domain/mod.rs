@@ -35,6 +35,8 @@ mod discards;
 
 mod rebuild;
 
+mod stable;
+
 pub mod stuck;
 
 pub mod judge;
@@ -42,6 +44,8 @@ pub mod judge;
 pub mod recent;
 
 pub mod plan;
+
+mod probation;
 
 pub mod show;
 
