@@ -6,6 +6,7 @@ mod broken;
 mod cases;
 mod kit;
 mod lists;
+mod recorded;
 #[path = "../support/mod.rs"]
 mod support;
 mod tested;

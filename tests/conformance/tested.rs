@@ -1,7 +1,7 @@
 //! The engines that the cases run on.
 
 use std::ops::Deref;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use bargee::engine::Engine;
@@ -32,7 +32,17 @@ pub struct Pullable {
     pub image: String,
     /// A tag of it that there is not.
     pub absent: String,
-    _registry: Option<Registry>,
+    registry: Option<Registry>,
+}
+
+impl Pullable {
+    /// Another one, whose layers its registry has lost; `None`: it cannot lose any.
+    pub fn without_layers(&self) -> Option<String> {
+        let registry = self.registry.as_ref()?;
+        registry.publish("cut");
+        registry.lose_layers();
+        Some(registry.image("cut"))
+    }
 }
 
 /// The Docker that all cases share.
@@ -63,6 +73,11 @@ impl Tested {
         Self { client, socket, patience, memory: None, _folder: None }
     }
 
+    /// Its socket.
+    pub fn socket(&self) -> &Path {
+        &self.socket
+    }
+
     /// The engine, read past the client.
     pub fn api(&self) -> DockerApi {
         DockerApi::new(&self.socket)
@@ -79,11 +94,11 @@ impl Tested {
         let Some(engine) = &self.memory else {
             let registry = Registry::start();
             let (image, absent) = (registry.image("1"), registry.image("none"));
-            return Pullable { image, absent, _registry: Some(registry) };
+            return Pullable { image, absent, registry: Some(registry) };
         };
         let (image, absent) = ("registry.test/shop/web:1", "registry.test/shop/web:none");
         engine.publish(image);
-        Pullable { image: image.into(), absent: absent.into(), _registry: None }
+        Pullable { image: image.into(), absent: absent.into(), registry: None }
     }
 }
 

@@ -18,8 +18,7 @@ pub fn pull(world: &mut World, name: &str, tag: &str) -> Reply {
         return Reply::error(400, "invalid reference format");
     }
     if !world.registry.contains(&image) {
-        let words = format!("manifest for {image} not found: manifest unknown: manifest unknown");
-        return Reply::error(404, &words);
+        return Reply::error(500, "manifest unknown");
     }
     let is_new = world.images.insert(image.clone());
     let mut lines = vec![json!({"status": format!("Pulling from {name}"), "id": tag})];

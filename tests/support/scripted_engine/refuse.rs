@@ -1,7 +1,9 @@
-//! What the engine refuses in the body of a create.
+//! What the engine refuses as wrong.
 
 use std::path::Path;
+use std::str::FromStr;
 
+use nix::sys::signal::Signal;
 use serde_json::Value;
 
 use super::world::Refusal;
@@ -23,6 +25,19 @@ pub fn wrong(body: &Value) -> Result<(), Refusal> {
         }
     }
     Ok(())
+}
+
+/// Refuses a signal that there is not.
+///
+/// # Errors
+/// 400: it has no such name, with or without `SIG`, and is no number.
+pub fn signal(name: &str) -> Result<(), Refusal> {
+    let full = format!("SIG{}", name.trim_start_matches("SIG"));
+    let is_real_time = full.starts_with("SIGRTM");
+    if name.parse::<u8>().is_ok() || is_real_time || Signal::from_str(&full).is_ok() {
+        return Ok(());
+    }
+    Err((400, format!("Invalid signal: {name}")))
 }
 
 /// Whether a registry could have an image of this name.

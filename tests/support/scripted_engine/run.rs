@@ -31,6 +31,13 @@ impl World {
         }
     }
 
+    /// Probes a container that was started just now, if that was asked for. All goes well.
+    pub fn probe(&mut self, id: &str) {
+        if self.containers.get(id).is_some_and(|made| made.asked["Healthcheck"].is_object()) {
+            self.tell(id, "health_status: healthy", &[]);
+        }
+    }
+
     /// Lets the program of a container do what it does about a signal; `false`: it has none.
     pub fn signal_program(&mut self, id: &str, signal: &str) -> bool {
         if !self.has_programs(id) {

@@ -16,7 +16,7 @@ use super::bend::{Bend, Route};
 use super::http::{self, Reply, Request};
 use super::trap::Passage;
 use super::world::{self, Refusal, World};
-use super::{Shared, flaw, lock, logs, pull};
+use super::{Shared, flaw, lock, logs, pull, refuse};
 
 /// A stream without events looks this often whether its client is still there.
 pub const STREAM_LOOK: Duration = Duration::from_millis(100);
@@ -210,7 +210,10 @@ fn carry_out(route: Route, object: &str, request: &Request, world: &mut World) -
         },
         Route::Kill => {
             let signal = request.query.get("signal").map_or("SIGKILL", String::as_str);
-            done(world.kill(object, signal), 204)
+            match refuse::signal(signal) {
+                Ok(()) => done(world.kill(object, signal), 204),
+                refused => done(refused, 204),
+            }
         }
         Route::Remove => {
             let force = request.query.get("force").is_some_and(|value| value == "1");
@@ -231,7 +234,14 @@ fn carry_out(route: Route, object: &str, request: &Request, world: &mut World) -
         }
         Route::Image if world.images.contains(object) => Reply::json(200, &json!({"Id": object})),
         Route::Image => Reply::error(404, &format!("No such image: {object}")),
-        Route::Info => Reply::json(200, &json!({"DockerRootDir": world.data_root})),
+        Route::Info => Reply::json(
+            200,
+            &json!({
+                "ID": "MADE:UP00:IN00:MEMO:RY00",
+                "DockerRootDir": world.data_root,
+                "DriverStatus": [["Backing Filesystem", "none"]]
+            }),
+        ),
         Route::Logs | Route::Events | Route::Other => Reply::error(404, "page not found"),
     }
 }

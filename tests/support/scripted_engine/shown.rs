@@ -13,7 +13,7 @@ pub fn listed(made: &Container) -> Value {
     json!({
         "Id": made.id, "Names": [format!("/{}", made.name)], "Image": made.image,
         "ImageID": IMAGE_ID, "Command": made.command.join(" "), "Created": 1_767_225_600,
-        "Ports": [], "Labels": made.labels, "State": made.status, "Status": "as it is",
+        "Ports": [], "Labels": made.labels, "State": made.status, "Status": status(made),
         "HostConfig": {"NetworkMode": made.network},
         "NetworkSettings": {"Networks": {}}, "Mounts": []
     })
@@ -32,12 +32,28 @@ pub fn inspected(made: &Container) -> Value {
             "Mounts": asked["HostConfig"]["Mounts"]
         },
         "Mounts": mounts(made),
-        "Config": {
-            "Image": made.image, "Labels": made.labels, "Cmd": made.command,
-            "StopSignal": asked["StopSignal"].as_str().unwrap_or("SIGTERM")
-        },
+        "Config": config(made),
         "NetworkSettings": {"Ports": made.published, "IPAddress": "", "Networks": networks(made)}
     })
+}
+
+/// As people read it.
+fn status(made: &Container) -> String {
+    match made.status.as_str() {
+        "running" if made.asked["Healthcheck"].is_object() => "Up 1 second (healthy)".to_owned(),
+        "running" => "Up 1 second".to_owned(),
+        "exited" => format!("Exited ({}) 1 second ago", made.exit_code),
+        "created" => "Created".to_owned(),
+        other => other.to_owned(),
+    }
+}
+
+fn config(made: &Container) -> Value {
+    let mut config = json!({"Image": made.image, "Labels": made.labels, "Cmd": made.command});
+    if let Some(signal) = made.asked["StopSignal"].as_str() {
+        config["StopSignal"] = signal.into();
+    }
+    config
 }
 
 fn state(made: &Container) -> Value {

@@ -250,6 +250,7 @@ impl World {
         (made.oom_killed, made.error) = (false, String::new());
         made.status = "running".to_owned();
         self.tell(&id, "start", &[]);
+        self.probe(&id);
         self.run(&id);
         Ok(true)
     }
@@ -307,14 +308,12 @@ impl World {
         Ok(())
     }
 
-    /// Puts a container that does not run onto a network, under the names in the body.
+    /// Puts a container that does not run onto a network, under the names in the body. Whether
+    /// there is such a network shows at the start.
     ///
     /// # Errors
-    /// 404: no such network, or no such container.
+    /// 404: no such container.
     pub fn join_network(&mut self, name: &str, body: &Value) -> Result<(), Refusal> {
-        if !self.networks.contains_key(name) {
-            return Err((404, format!("network {name} not found")));
-        }
         let id = self.id(body["Container"].as_str().unwrap_or_default())?;
         let made = self.containers.get_mut(&id).expect("it was found just now");
         if made.asked.is_object() {
