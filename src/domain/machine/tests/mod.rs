@@ -23,6 +23,8 @@ mod engine;
 
 mod entries;
 
+mod idle;
+
 mod journal;
 
 mod late;
