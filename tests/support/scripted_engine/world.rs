@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 const FIRST_PID: u32 = 5_000_000;
 
 /// A container. What decides its behaviour is the first word of its command: `refused` cannot be
-/// started, `stubborn` ends by SIGKILL alone.
+/// started, `stubborn` ends by SIGKILL alone, and `undying` by no signal.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Container {
     /// 64 hex digits.
@@ -47,12 +47,8 @@ impl Container {
         self.pid != 0
     }
 
-    fn is_stubborn(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "stubborn")
-    }
-
-    fn is_refused(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "refused")
+    fn is(&self, word: &str) -> bool {
+        self.command.first().is_some_and(|first| first == word)
     }
 
     /// As a line of `GET /containers/json`.
@@ -231,7 +227,7 @@ impl World {
         if made.network.starts_with("bargee-") && !networks.contains_key(&made.network) {
             return Err((404, format!("network {} not found", made.network)));
         }
-        if made.is_refused() {
+        if made.is("refused") {
             made.exit_code = 127;
             made.error = "executable file not found in $PATH".to_owned();
             return Err((400, "exec: \"refused\": executable file not found in $PATH".to_owned()));
@@ -253,7 +249,7 @@ impl World {
             return Err((409, format!("Container {id} is not running")));
         }
         let deadly = matches!(signal, "SIGKILL" | "KILL" | "9");
-        let ends = deadly || !made.is_stubborn();
+        let ends = (deadly || !made.is("stubborn")) && !made.is("undying");
         self.tell(&id, "kill", &[("signal", signal)]);
         if ends {
             self.exit(&id, if deadly { 137 } else { 143 });

@@ -41,6 +41,8 @@ mod starts;
 
 mod states;
 
+mod stops;
+
 mod stuck;
 
 mod ugly;
