@@ -29,6 +29,8 @@ mod journal;
 
 mod late;
 
+mod many;
+
 mod pulls;
 
 mod rebuild;
