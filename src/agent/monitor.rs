@@ -10,6 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
+use super::jobs::JobQueue;
 use super::puller::PullJob;
 use super::worker::Job;
 use super::{Core, Rooms, now};
@@ -47,8 +48,7 @@ struct Monitor {
     commits_out: usize,
     /// Steps whose commit is not durable yet.
     gated: HashMap<CommitId, Vec<Step>>,
-    jobs: VecDeque<Job>,
-    jobs_out: usize,
+    jobs: JobQueue,
     starts: VecDeque<Step>,
     starts_out: HashSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
@@ -67,6 +67,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
     let rooms = rooms.clone();
     thread::spawn("monitor", move || {
         let Core { machine, first, mails, ended } = core;
+        let jobs = JobQueue::new(out.workers);
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -75,8 +76,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             batch: Vec::new(),
             commits_out: 0,
             gated: HashMap::new(),
-            jobs: VecDeque::new(),
-            jobs_out: 0,
+            jobs,
             starts: VecDeque::new(),
             starts_out: HashSet::new(),
             pulls: VecDeque::new(),
@@ -152,7 +152,8 @@ impl Monitor {
     fn note_end(&mut self, event: &Event) {
         match event {
             Event::StepDone(step, _) if self.starts_out.remove(step) => {}
-            Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
+            Event::StepDone(step, _) => self.jobs.end_step(*step),
+            Event::Listing(..) => self.jobs.end_list(),
             Event::PullDone(pull, _) => drop(self.pulls_out.remove(pull)),
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
@@ -179,8 +180,7 @@ impl Monitor {
                 Effect::Release(step) => self.release(step),
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
-                // Ahead of the steps: what they wait for may be in it.
-                Effect::List(id) => self.jobs.push_front(Job::List(id)),
+                Effect::List(id) => self.jobs.add_list(id),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();
@@ -201,7 +201,7 @@ impl Monitor {
     fn queue(&mut self, step: Step) {
         match step.op {
             Op::Start(..) => self.starts.push_back(step),
-            _ => self.jobs.push_back(Job::Step(step)),
+            _ => self.jobs.add(step),
         }
     }
 
@@ -240,13 +240,11 @@ impl Monitor {
                 log::error!("bug: the store's inbox is full or closed");
             }
         }
-        while self.jobs_out < self.out.workers {
-            let Some(job) = self.jobs.pop_front() else { break };
+        while let Some(job) = self.jobs.next() {
             if self.out.jobs.try_send(job).is_err() {
                 log::error!("bug: the workers' inbox is full or closed");
                 break;
             }
-            self.jobs_out += 1;
         }
         while self.starts_out.len() < limits::STARTS {
             let Some(step) = self.starts.pop_front() else { break };
@@ -284,7 +282,7 @@ impl Monitor {
         let Some(by) = self.stop_by_ms else { return false };
         self.drop_queues();
         let late = clock::boot_ms() >= by;
-        let steps_out = self.jobs_out + self.starts_out.len();
+        let steps_out = self.jobs.out() + self.starts_out.len();
         if !late && (steps_out > 0 || self.commits_out > 0) {
             return false;
         }

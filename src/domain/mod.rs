@@ -33,6 +33,10 @@ pub mod lifecycle;
 
 mod discards;
 
+mod slow;
+
+mod stops;
+
 mod rebuild;
 
 mod stable;

@@ -8,6 +8,7 @@ use crate::domain::lifecycle::Slot;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::EngineInfo;
 use crate::domain::record::Instance;
+use crate::domain::slow::Slow;
 use crate::domain::time::{Span, Tick};
 use crate::limits;
 
@@ -68,6 +69,7 @@ impl Machine {
         for w in self.workloads.values_mut() {
             w.retry_at = None;
             w.unknowns = 0;
+            w.slow = Slow::No;
         }
         self.mark_all();
     }

@@ -85,11 +85,13 @@ const STOPPED: &[Row] = &[
     (ALL, "recorded, and not yet looked at since the agent started", stopped_not_looked_at),
     (ALL, "running, and the stop cannot be sent: the engine is away", stop_without_engine),
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Stop)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Stop)),
     (ALL, "not running, or never made", stopped),
 ];
 
 const DELETED: &[Row] = &[
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Remove)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Remove)),
     (ALL, "ended, and its removal was sent", |p| removal(p, true)),
     (ALL, "ended, and the engine could not remove it", |p| removal(p, false)),
 ];
@@ -404,6 +406,15 @@ fn deaf(policy: RestartPolicy, verb: Verb) -> World {
     let mut world = running(policy);
     world.fail_next("deaf", &[FaultKind::Trouble]);
     world.verb("w", verb);
+    world
+}
+
+/// The same, and SIGKILL does not end it either.
+fn undying(policy: RestartPolicy, verb: Verb) -> World {
+    let mut world = running(policy);
+    world.fail_next("deaf", &[FaultKind::Trouble; 2]);
+    world.verb("w", verb);
+    world.pass(10_000);
     world
 }
 
