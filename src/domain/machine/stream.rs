@@ -103,8 +103,13 @@ impl Machine {
             w.heard.push(event.id.clone());
         }
         let is = |i: &Instance| i.container.as_ref() == Some(&event.id);
-        let ends = matches!(event.action, ContainerAction::Died | ContainerAction::Removed);
-        if ends && !w.live_discards.is_empty() && w.record.discards.iter().any(is) {
+        let matters = match event.action {
+            ContainerAction::Died | ContainerAction::Removed => !w.live_discards.is_empty(),
+            // Nothing is started beside it.
+            ContainerAction::Started => true,
+            ContainerAction::OutOfMemory | ContainerAction::Changed => false,
+        };
+        if matters && w.record.discards.iter().any(is) {
             w.retry_discards();
             return self.mark(&uid);
         }

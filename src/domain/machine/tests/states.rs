@@ -56,6 +56,7 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
     (ALL, "running, and on probation after an update", |p| updating(p, "")),
+    (ALL, "running, and on probation after a rebuild", rebuilt),
     (ALL, "running, and the update to this generation failed by what time may heal", |p| {
         update_failed(p, FaultKind::Trouble)
     }),
@@ -303,6 +304,12 @@ fn updating(policy: RestartPolicy, call: &'static str) -> World {
 fn rebuilding(policy: RestartPolicy) -> World {
     let mut world = running(policy);
     world.unanswered.push("create");
+    world.verb("w", Verb::Rebuild);
+    world
+}
+
+fn rebuilt(policy: RestartPolicy) -> World {
+    let mut world = running(policy);
     world.verb("w", Verb::Rebuild);
     world
 }
