@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
+use super::health::RunHealth;
 use super::judge::exit_of;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
@@ -402,39 +403,6 @@ impl Workload {
         (wait.boot == *context.boot && wait.tick > context.now.tick).then_some(wait.tick)
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
-    fn has_past(&self) -> bool {
-        let record = &self.record;
-        record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
-    }
-
-    /// Since when the current container runs without a break, as far as is known.
-    pub fn runs_since(&self, context: Context) -> Option<Tick> {
-        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
-        let run = self.record.current.as_ref()?.run.as_ref()?;
-        (running && run.since.boot == *context.boot).then_some(run.since.tick)
-    }
-
-    /// When the current run will have lasted long enough to forget its past, if there is any.
-    pub fn stable_at(&self, context: Context) -> Option<Tick> {
-        let since = self.runs_since(context).filter(|_| self.has_past());
-        since.map(|since| since + Span(limits::STABLE_MS))
-    }
-
-    /// Forgets what a stable run has outlived.
-    pub fn settle(&mut self, context: Context) {
-        self.end_stuck(context);
-        if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
-            return;
-        }
-        self.record.streak = 0;
-        if self.has_past() {
-            self.record.error_message.clear();
-        }
-        self.dirty = true;
-    }
-
     // --- readings ------------------------------------------------------------------------------
 
     /// Takes in an inspect of the container in `slot`.
@@ -458,6 +426,7 @@ impl Workload {
         let phase = reading.phase.clone();
         let code = reading.exit_code;
         let ran = reading.started_at_ns != 0;
+        let health = self.known_health(slot, &reading);
         if slot != Slot::Discard && ran {
             self.note_run(slot, &reading, context);
         }
@@ -469,6 +438,9 @@ impl Workload {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }
         self.set_seen(slot, Seen::Present(Box::new(reading)));
+        if slot == Slot::Current {
+            self.note_health(health, context);
+        }
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 => {
@@ -527,6 +499,7 @@ impl Workload {
         let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
         let Some(instance) = self.instance_mut(slot) else { return };
         let known = instance.run.as_ref().filter(|r| r.started_at_ns == reading.started_at_ns);
+        let health = known.and_then(|run| run.health.as_ref());
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
@@ -535,6 +508,7 @@ impl Workload {
             ports: reading.ports.clone(),
             image_id: reading.image_id.clone(),
             stop_signal: reading.stop_signal.clone(),
+            health: RunHealth::follow(health, reading, context.now.tick),
         };
         let is_new = known.is_none();
         if instance.run.as_ref() != Some(&run) {

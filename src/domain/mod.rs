@@ -9,6 +9,8 @@ pub mod time;
 
 pub mod declared;
 
+pub mod health_check;
+
 pub mod spec_hash;
 
 pub mod fault;
@@ -34,6 +36,10 @@ pub mod lifecycle;
 mod discards;
 
 mod rebuild;
+
+pub mod health;
+
+mod stable;
 
 pub mod stuck;
 

@@ -1,6 +1,7 @@
 //! How a workload is shown: desired, policy and what was seen give State(Substate), the runtime
 //! state and one line. `docs/states.md` has the same as a table.
 
+use super::health_check::Verdict;
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::{Desired, Exit};
@@ -39,6 +40,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         info: shown.info,
         next_attempt: shown.at,
         runtime_state: shown.runtime,
+        health: w.verdict().map(|verdict| verdict.health),
         pull: pull.filter(|_| w.pulling),
         container: record.current.as_ref().and_then(|c| c.container.clone()),
         instance: record.current.as_ref().map(|c| c.name.to_string()),
@@ -135,7 +137,10 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 
 fn running(w: &Workload) -> Shown {
     if w.is_being_stopped() {
-        let info = "stopped for a restart or an update, SIGKILL follows";
+        let info = match complaint(w).filter(|_| w.stop_is_for_health()) {
+            Some(complaint) => format!("{complaint}; stopped for a restart, SIGKILL follows"),
+            None => "stopped for a restart or an update, SIGKILL follows".to_owned(),
+        };
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
@@ -153,15 +158,20 @@ fn running(w: &Workload) -> Shown {
         let info = format!("{}: {}", purpose(w), doing(w));
         return shown(State::RunningOk, RuntimeState::Updating, info);
     }
-    if w.record.stuck {
-        let info = format!(
+    let stuck = w.record.stuck.then(|| {
+        format!(
             "{}; that counts until it has run for {} minutes",
             stuck::how_many(),
             limits::STUCK_MS / 60_000
-        );
-        return shown(State::RunningOk, RuntimeState::Running, info);
-    }
-    shown(State::RunningOk, RuntimeState::Running, "")
+        )
+    });
+    let info: Vec<String> = complaint(w).into_iter().chain(stuck).collect();
+    shown(State::RunningOk, RuntimeState::Running, info.join("; "))
+}
+
+/// What the check of what runs complains of.
+fn complaint(w: &Workload) -> Option<String> {
+    w.verdict().and_then(Verdict::complaint)
 }
 
 fn not_running(w: &Workload, context: Context) -> Shown {
@@ -276,7 +286,11 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
 }
 
 fn exit_words(exit: &Exit) -> String {
-    exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+    match exit.code {
+        _ if exit.unhealthy => "unhealthy".to_owned(),
+        Some(code) => format!("exitCode={code}"),
+        None => "vanished".to_owned(),
+    }
 }
 
 /// What a new container is made for.

@@ -13,6 +13,8 @@ use super::{Opened, Settings, Store};
 use crate::domain::declared::{Declared, Spec};
 use crate::domain::diary::Diary;
 use crate::domain::effect::{Commit, CommitId, Write};
+use crate::domain::health::RunHealth;
+use crate::domain::health_check::Health;
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
@@ -190,7 +192,11 @@ fn full(number: u64) -> Record {
         next: Some(Instance { container: None, run: None, ..instance(number + 1) }),
         discards: vec![instance(number + 2), instance(number + 3)],
         failed_update: Some(FailedUpdate { generation: 3, cause: "no image".into(), at_ms: 12 }),
-        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
+        own_stop: Some(OwnStop {
+            container: ContainerId::new("c1"),
+            started_at_ns: 5,
+            unhealthy: true,
+        }),
         last_exit: Some(Exit {
             container: ContainerId::new("c2"),
             started_at_ns: 6,
@@ -198,6 +204,7 @@ fn full(number: u64) -> Record {
             oom_killed: true,
             error: "killed".into(),
             interrupted: true,
+            unhealthy: true,
         }),
         owed_start: OwedStart::Restart,
         restarts_asked: 7,
@@ -234,6 +241,7 @@ fn instance(number: u64) -> Instance {
             ports: vec!["0.0.0.0:8080->80/tcp".into(), "[::]:8080->80/tcp".into()],
             image_id: "sha256:0123".into(),
             stop_signal: Some("SIGQUIT".into()),
+            health: Some(RunHealth { health: Health::Unhealthy, since: Tick(7), proved: true }),
         }),
     }
 }

@@ -1,0 +1,55 @@
+//! Stable runs: one that was well for 30 s is no short one, and outlives what went before it.
+
+use super::lifecycle::{Context, Workload};
+use super::observed::Phase;
+use super::record::Run;
+use super::time::{Span, Tick};
+use crate::limits;
+
+impl Workload {
+    /// There is a past to forget: short runs, or an error that is not that of a failed update
+    /// (which holds until a newer generation).
+    fn has_past(&self) -> bool {
+        let record = &self.record;
+        record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
+    }
+
+    /// The run of the current container, if it goes on.
+    fn present_run(&self, context: Context) -> Option<&Run> {
+        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
+        let run = self.record.current.as_ref()?.run.as_ref()?;
+        (running && run.since.boot == *context.boot).then_some(run)
+    }
+
+    /// Since when the current container runs without a break, as far as is known.
+    pub fn runs_since(&self, context: Context) -> Option<Tick> {
+        self.present_run(context).map(|run| run.since.tick)
+    }
+
+    /// When the current run will have lasted long enough to forget its past, if there is any.
+    pub fn stable_at(&self, context: Context) -> Option<Tick> {
+        let run = self.present_run(context).filter(|_| self.has_past());
+        run.and_then(|run| self.well_since(run)).map(|since| since + Span(limits::STABLE_MS))
+    }
+
+    /// `run` was well for long enough, now or before.
+    pub(super) fn was_stable(&self, run: &Run, now: Tick) -> bool {
+        match self.checked(run) {
+            None => now.since(run.since.tick) >= Span(limits::STABLE_MS),
+            Some(health) => health.is_proved(now),
+        }
+    }
+
+    /// Forgets what a stable run has outlived.
+    pub fn settle(&mut self, context: Context) {
+        self.end_stuck(context);
+        if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
+            return;
+        }
+        self.record.streak = 0;
+        if self.has_past() {
+            self.record.error_message.clear();
+        }
+        self.dirty = true;
+    }
+}
