@@ -4,6 +4,7 @@ use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
 use Health::{Healthy, Starting, Unhealthy};
+use world::{Fuse, Pace, Side};
 
 const COMPLAINT: &str = "unhealthy: exitCode=1 output=bad";
 const MINUTE: u64 = 60_000;
@@ -349,6 +350,39 @@ fn b41_an_agent_that_dies_over_it_neither_doubles_nor_loses_the_restart() {
         assert_eq!(world.view("web").last_error, COMPLAINT, "{lost}");
         world.pass(10 * MINUTE);
         assert_eq!((restarts(&world), world.count("start")), (1, 1), "{lost}");
+    }
+}
+
+/// The agent dies just before or just after everything that leaves it over a restart for health.
+#[test]
+fn b41_a_crash_at_any_point_of_it_neither_doubles_nor_loses_the_restart() {
+    for pace in [Pace::InOrder, Pace::SlowStore, Pace::SlowEngine] {
+        let mut points = 0;
+        for at in 1.. {
+            let deaths = [Side::Before, Side::After].map(|side| {
+                let mut world = healthy();
+                world.pace = pace;
+                world.left = 0;
+                world.fuse = Some(Fuse { at, side });
+                world.becomes("web", Unhealthy);
+                world.pass(4_000);
+                let died = world.died.take();
+                if died.is_some() {
+                    world.fuse = None;
+                    world.crash();
+                    world.pass(MINUTE);
+                }
+                let what = format!("{pace:?} {died:?}: {:?}", world.engine.calls);
+                is_running(&world, Starting);
+                assert_eq!((restarts(&world), world.count("start")), (1, 2), "{what}");
+                died
+            });
+            if deaths == [None, None] {
+                break;
+            }
+            points += 1;
+        }
+        assert!(points >= 5, "{pace:?}: {points}");
     }
 }
 

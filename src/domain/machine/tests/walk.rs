@@ -7,6 +7,7 @@ use super::directory::{DISK, bad, good};
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::directory::{Content, Found};
+use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
 use crate::domain::names::Source;
 use crate::domain::record::{Desired, Origin};
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
@@ -185,16 +186,43 @@ fn draw_restart(random: &mut Random) -> Restart {
     }
 }
 
+fn draw_check(random: &mut Random) -> Option<HealthCheck> {
+    let mut check = Check::new(Test::Shell("probe".to_owned()));
+    check.on_unhealthy = *random.pick(&[OnUnhealthy::Restart, OnUnhealthy::Report]);
+    random.pick(&[None, Some(HealthCheck::Off), Some(HealthCheck::On(check))]).clone()
+}
+
+/// A check comes to another verdict, with or without an event that tells of it, or of an old one.
+fn turn_one(world: &mut World, random: &mut Random) {
+    let verdicts = [Health::Starting, Health::Healthy, Health::Unhealthy, Health::Unhealthy];
+    let checked = world.engine.containers.iter().filter(|(_, made)| made.health.is_some());
+    let checked: Vec<String> = checked.map(|(name, _)| name.clone()).collect();
+    if checked.is_empty() || world.engine.gone {
+        return;
+    }
+    let made = world.engine.containers.get_mut(random.pick(&checked)).unwrap();
+    if random.below(4) > 0 {
+        made.health = Some(*random.pick(&verdicts));
+    }
+    let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+    if random.below(3) > 0 {
+        let action = ContainerAction::Changed;
+        world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    }
+}
+
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
     match random.below(30) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
+            let health_check = draw_check(random);
             let name: &str = random.pick::<&str>(&NAMES);
             let declared = workload(name, |spec| {
                 spec.image = image;
                 spec.restart = restart;
+                spec.health_check = health_check;
             });
             apply(world, promises, &declared);
         }
@@ -238,6 +266,7 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         22..=23 => light_fuse(world, random),
         24 => draw_mishap(world, random),
         25..=26 => look(world, random),
+        27 => turn_one(world, random),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
