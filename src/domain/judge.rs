@@ -87,7 +87,7 @@ impl Workload {
         if exit.interrupted {
             self.record.wait = None;
         } else {
-            // What its check complained of was noted when it did, and how it ends then says nothing.
+            // What its check complained of is noted already, and how it ended then says nothing.
             if !exit.unhealthy {
                 self.remember_before_exit(context);
                 if let Some(text) = restart::crash_text(&exit) {

@@ -12,8 +12,8 @@ use super::names::SpecHash;
 /// apply; so change the rules only together with this.
 pub const VERSION: &str = "1";
 
-/// The hash of what `declared` is made from. Labels, pull, restart, stop and `onUnhealthy` are not in
-/// it: they change the row, not the container.
+/// The hash of what `declared` is made from. Labels, pull, restart, stop and `onUnhealthy` are not
+/// in it: they change the row, not the container.
 pub fn spec_hash(declared: &Declared) -> SpecHash {
     let spec = &declared.spec;
     let mut h = Hasher(Sha256::new());

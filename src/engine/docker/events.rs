@@ -9,8 +9,9 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ContainerId, Uid};
 use crate::engine::EventStream;
 
-/// Events of containers with bargee's labels, as the filter of the request. Actions are named, since
-/// a health check makes three events for each probe. `health_status` stands for what begins with it.
+/// Events of containers with bargee's labels, as the filter of the request. Actions are named,
+/// since a health check makes three more for each probe. `health_status` stands for all that begin
+/// with it.
 pub(super) const FILTER: &str = concat!(
     r#"{"type":["container"],"label":["bargee.uid"],"event":["start","die","destroy","oom","#,
     r#""pause","unpause","update","rename","health_status"]}"#

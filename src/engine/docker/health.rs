@@ -53,7 +53,8 @@ pub(super) fn verdict(told: &wire::Health) -> Option<Verdict> {
     Some(Verdict { health, words })
 }
 
-/// `exitCode=1 output=connection refused`. A probe that took too long has -1 and the engine's words.
+/// `exitCode=1 output=connection refused`. A probe that took too long has -1 and the engine's
+/// words.
 fn words(probe: &wire::Probe) -> String {
     let printable = |c: char| if c.is_control() { ' ' } else { c };
     let output: String = probe.output.chars().map(printable).collect();
