@@ -5,7 +5,7 @@ use super::declared::{RestartPolicy, Spec, WhenStuck};
 use super::health_check::{Check, Health, HealthCheck, OnUnhealthy, Verdict};
 use super::lifecycle::{Context, Slot, Workload};
 use super::observed::{Phase, Reading};
-use super::record::{Desired, OwnStop, Run};
+use super::record::{Desired, OwnStop, Record, Run};
 use super::time::{Span, Tick};
 use crate::limits;
 
@@ -117,21 +117,17 @@ impl Workload {
         self.is_unhealthy() && spec.restarts_unhealthy() && !held
     }
 
-    /// A stop of the current run is for its health and for nothing else.
+    /// A stop of the current run is for its health, and not for an update.
     pub fn stop_is_for_health(&self) -> bool {
         let replaced = self.needs_update() && !self.pulling;
-        self.ends_for_health() && !self.restart_is_due() && !replaced
+        self.ends_for_health() && !replaced
     }
 
-    /// The end that `stop` led to is a restart for health: nothing else is wanted by now.
+    /// The end that `stop` led to is a restart for health: nobody asked for another by now.
     pub(super) fn is_health_restart(&self, stop: &OwnStop, context: Context) -> bool {
-        let this_boot = self.record.boot.as_ref().is_none_or(|boot| boot == context.boot);
-        let wanted = self.record.desired == Desired::Running;
-        stop.unhealthy && wanted && this_boot && !self.restart_is_due()
-    }
-
-    /// An operator's restart was asked for and is not over.
-    fn restart_is_due(&self) -> bool {
-        self.record.restarts_asked != self.record.restarts_done
+        let Record { desired, boot, restarts_asked, restarts_done, .. } = &self.record;
+        let this_boot = boot.as_ref().is_none_or(|boot| boot == context.boot);
+        let asked = restarts_asked != restarts_done;
+        stop.unhealthy && *desired == Desired::Running && this_boot && !asked
     }
 }

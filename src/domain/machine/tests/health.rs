@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
+use crate::domain::health::RunHealth;
 use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
 use Health::{Healthy, Starting, Unhealthy};
 use world::{Fuse, Pace, Side};
@@ -163,6 +164,10 @@ fn b41_none_only_reports() {
     let view = world.view("web");
     assert_eq!((&*view.info, &*view.error_message), (COMPLAINT, COMPLAINT));
     assert_eq!((world.count("SIG"), restarts(&world)), (0, 0));
+    // It is one failure, however often it is told of.
+    let at = view.last_error_at_ms;
+    world.becomes("web", Unhealthy);
+    assert_eq!(world.view("web").last_error_at_ms, at);
     world.becomes("web", Healthy);
     assert_eq!(world.view("web").info, "");
     world.pass(30_000);
@@ -240,6 +245,32 @@ fn the_verdict_on_an_earlier_start_does_not_count() {
     assert_eq!((world.count("SIG"), restarts(&world)), (0, 1));
 }
 
+/// Somebody starts it anew while no agent is there, and its check fails again.
+#[test]
+fn the_same_verdict_on_another_start_is_another_failure() {
+    let mut world = started(OnUnhealthy::Report, |_| {});
+    world.becomes("web", Unhealthy);
+    world.pass(10_000);
+    let before = world.view("web").last_error_at_ms;
+    let id = world.container("web");
+    world.engine.find_mut(id.as_str()).started_at_ns += 1;
+    let world = world.restart_agent(BOOT);
+    is_running(&world, Unhealthy);
+    assert_eq!(world.view("web").last_error_at_ms, before + 10_000);
+}
+
+#[test]
+fn what_an_engine_says_of_one_that_has_ended_changes_nothing() {
+    let known = RunHealth { health: Healthy, since: Tick(1), proved: false };
+    let mut made = healthy().engine.containers.into_values().next().unwrap();
+    made.health = Some(Unhealthy);
+    let follow = |made: &Made| RunHealth::follow(Some(&known), &reading(made), Tick(9));
+    let unhealthy = RunHealth { health: Unhealthy, since: Tick(9), proved: false };
+    assert_eq!(follow(&made), Some(unhealthy));
+    made.phase = Phase::Exited;
+    assert_eq!(follow(&made), Some(known.clone()));
+}
+
 #[test]
 fn a_look_that_is_answered_after_the_end_counts_nothing() {
     let mut world = healthy();
@@ -292,6 +323,19 @@ fn a_stop_or_restart_that_is_asked_for_meanwhile_wins() {
     is_running(&world, Starting);
     assert_eq!((world.view("web").observed_generation, restarts(&world)), (2, 0));
     assert_eq!(world.engine.containers.len(), 1);
+}
+
+#[test]
+fn what_is_stopped_for_an_update_is_not_restarted_for_its_health() {
+    let mut world = healthy();
+    world.unanswered.push("create");
+    world.apply(&[&checked(OnUnhealthy::Restart, |spec| spec.image = "image:2".to_owned())]);
+    world.becomes("web", Unhealthy);
+    // The new one cannot be started, so that the old one comes back.
+    world.fail_next("start", &[FaultKind::Refused]);
+    world.answer_late();
+    is_running(&world, Starting);
+    assert_eq!((world.view("web").observed_generation, restarts(&world)), (1, 0));
 }
 
 #[test]
