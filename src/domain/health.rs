@@ -112,9 +112,13 @@ impl Workload {
             return own && self.may_live(Slot::Current);
         }
         let spec = &self.record.declared.spec;
+        if !self.is_unhealthy() || spec.check().is_none() {
+            return false;
+        }
         // It would be left alone when it has ended.
         let held = self.record.stuck && spec.restart.stuck == WhenStuck::Hold;
-        self.is_unhealthy() && spec.restarts_unhealthy() && !held
+        // On probation it gives way to the one before it, whatever would follow later.
+        self.may_go_back() || spec.restarts_unhealthy() && !held
     }
 
     /// A stop of the current run is for its health, and not for an update.

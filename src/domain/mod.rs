@@ -49,6 +49,8 @@ pub mod recent;
 
 pub mod plan;
 
+mod probation;
+
 pub mod show;
 
 pub mod event;

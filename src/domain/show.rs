@@ -4,8 +4,8 @@
 use super::health_check::Verdict;
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit};
-use super::time::Tick;
+use super::record::{Desired, Exit, Retry};
+use super::time::{Span, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
 use super::{restart, stuck};
 use crate::limits;
@@ -56,11 +56,8 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         last_error_at_ms: record.last_error_at_ms,
         restart_count: record.restart_count,
         failure_count: record.failure_count,
-        failed_update: record
-            .failed_update
-            .as_ref()
-            .filter(|f| f.generation == record.generation)
-            .map(|f| (f.generation, f.cause.clone())),
+        failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
+        update_retries: w.failed_update().is_some_and(|f| f.retry != Retry::Never),
     }
 }
 
@@ -138,25 +135,40 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 fn running(w: &Workload) -> Shown {
     if w.is_being_stopped() {
         let info = match complaint(w).filter(|_| w.stop_is_for_health()) {
-            Some(complaint) => format!("{complaint}; stopped for a restart, SIGKILL follows"),
+            Some(complaint) => {
+                let what = if w.may_go_back() { "the version before it" } else { "a restart" };
+                format!("{complaint}; stopped for {what}, SIGKILL follows")
+            }
             None => "stopped for a restart or an update, SIGKILL follows".to_owned(),
         };
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
     let generation = w.record.generation;
-    if let Some(failed) = &w.record.failed_update
-        && failed.generation == generation
-    {
+    if let Some(failed) = w.failed_update().filter(|_| w.update_rests()) {
+        let next = match failed.retry {
+            Retry::Never => "not tried again before a new generation or a rebuild".to_owned(),
+            Retry::At(_) | Retry::Now => format!("try {}", failed.tries + 1),
+        };
         let info = format!(
-            "generation {generation} failed and the version before it runs: {}",
+            "generation {generation} failed and the version before it runs: {}; {next}",
             failed.cause
         );
-        return shown(State::RunningOk, RuntimeState::Running, info);
+        let shown = shown(State::RunningOk, RuntimeState::Running, info);
+        return Shown { at: w.update_retry_at(), ..shown };
     }
     if w.needs_update() {
         let info = format!("{}: {}", purpose(w), doing(w));
         return shown(State::RunningOk, RuntimeState::Updating, info);
+    }
+    if w.on_probation() {
+        let info = format!(
+            "{} has to {} for {}, until then the container before it is kept",
+            on_trial(w),
+            if w.record.declared.spec.check().is_some() { "be healthy" } else { "run" },
+            Span(limits::STABLE_MS)
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
     }
     let stuck = w.record.stuck.then(|| {
         format!(
@@ -257,7 +269,7 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };
     }
     match exit.code {
-        Some(0) => shown(State::SucceededOk, RuntimeState::Stopped, ""),
+        Some(0) if !exit.unhealthy => shown(State::SucceededOk, RuntimeState::Stopped, ""),
         Some(_) => {
             let text = restart::crash_text(exit).unwrap_or_default();
             shown(State::FailedExecFailed, RuntimeState::Failed, text)
@@ -290,6 +302,14 @@ fn exit_words(exit: &Exit) -> String {
         _ if exit.unhealthy => "unhealthy".to_owned(),
         Some(code) => format!("exitCode={code}"),
         None => "vanished".to_owned(),
+    }
+}
+
+/// What runs on probation.
+fn on_trial(w: &Workload) -> String {
+    match w.is_remade() {
+        true => "what was made anew".to_owned(),
+        false => format!("generation {}", w.record.observed_generation),
     }
 }
 

@@ -5,9 +5,9 @@ use bargee::domain::health_check::{Check, Health, HealthCheck, Test};
 use bargee::domain::names::ContainerId;
 use bargee::domain::observed::Phase;
 use bargee::domain::time::Span;
-use bargee::engine::Engine;
 
 use crate::kit::{Watch, container, read, run, with};
+use crate::tested::Tested;
 
 /// A container whose check is this line of shell, run ten times a second.
 fn checked(name: &str, line: &str) -> bargee::domain::effect::NewContainer {
@@ -18,21 +18,24 @@ fn checked(name: &str, line: &str) -> bargee::domain::effect::NewContainer {
     })
 }
 
-fn health(engine: &Engine, id: &ContainerId) -> Option<Health> {
+fn health(engine: &Tested, id: &ContainerId) -> Option<Health> {
     read(engine, id).verdict.map(|verdict| verdict.health)
 }
 
-fn hint(engine: &Engine, id: &ContainerId) -> Option<Health> {
+fn hint(engine: &Tested, id: &ContainerId) -> Option<Health> {
     engine.list().unwrap().into_iter().find(|listed| listed.id == *id).unwrap().health
 }
 
-pub fn a_verdict_is_told_and_read_back(engine: &Engine) {
+pub fn a_good_verdict_is_told_and_read_back(engine: &Tested) {
     let watch = Watch::new(engine);
     let good = run(engine, &checked("healthy", "exit 0"));
     watch.until(&good, Changed);
     assert_eq!(health(engine, &good), Some(Health::Healthy));
     assert_eq!(hint(engine, &good), Some(Health::Healthy));
+}
 
+pub fn a_bad_verdict_is_told_with_what_the_check_said(engine: &Tested) {
+    let watch = Watch::new(engine);
     let bad = run(engine, &checked("unhealthy", "echo broken; exit 5"));
     watch.until(&bad, Changed);
     let verdict = read(engine, &bad).verdict.unwrap();
@@ -41,7 +44,7 @@ pub fn a_verdict_is_told_and_read_back(engine: &Engine) {
     assert_eq!(hint(engine, &bad), Some(Health::Unhealthy));
 }
 
-pub fn a_verdict_is_of_one_run(engine: &Engine) {
+pub fn a_verdict_is_of_one_run(engine: &Tested) {
     let watch = Watch::new(engine);
     let mut new = checked("restarted", "exit 1");
     let spec = &mut std::sync::Arc::make_mut(&mut new.declared).spec;
@@ -63,7 +66,7 @@ pub fn a_verdict_is_of_one_run(engine: &Engine) {
     assert_eq!(second.verdict.unwrap().health, Health::Starting);
 }
 
-pub fn a_check_that_is_off_says_nothing(engine: &Engine) {
+pub fn a_check_that_is_off_says_nothing(engine: &Tested) {
     let new = with(container("unchecked", &["sleep", "1000"]), |spec| {
         spec.health_check = Some(HealthCheck::Off);
     });
