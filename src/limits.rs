@@ -44,6 +44,15 @@ pub const SCHEDULE_MAX: u32 = 1_000_000;
 /// Calls to start a container that are in flight at once, apart from all other calls.
 pub const STARTS: usize = 4;
 
+/// Time between two probes of a health check that names none, as in Docker.
+pub const HEALTH_INTERVAL_MS: u64 = 30_000;
+/// Longest probe of a health check that names none.
+pub const HEALTH_TIMEOUT_MS: u64 = 30_000;
+/// Failed probes in a row that make unhealthy when a health check names no number.
+pub const HEALTH_RETRIES: u32 = 3;
+/// How much is kept of what a failed probe said.
+pub const HEALTH_WORDS_BYTES: usize = 256;
+
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
 /// Log files kept of a container when the manifest names no number.
@@ -168,6 +177,10 @@ pub const MANIFEST_NAME_BYTES: usize = 128;
 pub const MANIFEST_SPAN_MS: u64 = 24 * 3_600_000;
 /// Shortest `restart.delay`: a delay of nothing is a busy loop.
 pub const RESTART_DELAY_MIN_MS: u64 = 100;
+/// Shortest interval and timeout of a health check: each probe is a process.
+pub const HEALTH_SPAN_MIN_MS: u64 = 100;
+/// Most failed probes that a health check may allow.
+pub const HEALTH_RETRIES_MAX: u32 = 100;
 /// Log files kept of one workload.
 pub const LOG_FILES: u32 = 100;
 /// Size of a manifest in the store. It was within the bounds above before its defaults were filled
@@ -269,6 +282,9 @@ const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);
 const _: () = assert!(STABLE_MS < STUCK_MS);
 const _: () =
     assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
+const _: () = assert!(HEALTH_INTERVAL_MS >= HEALTH_SPAN_MIN_MS);
+const _: () = assert!(HEALTH_RETRIES <= HEALTH_RETRIES_MAX);
+const _: () = assert!(HEALTH_WORDS_BYTES <= ENGINE_WORDS_BYTES);
 const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 // YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);

@@ -177,6 +177,7 @@ fn spec() -> Spec {
         network: Network::Bridge,
         restart: Restart { policy: RestartPolicy::Never, ..Restart::default() },
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
+        health_check: None,
         resources: Resources::default(),
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },

@@ -222,6 +222,7 @@ fn record(n: usize) -> Result<Record> {
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{n:064x}"),
         stop_signal: None,
+        health: None,
     };
     let current = Instance {
         name: InstanceName::new(format!("bargee-w-{n}-0123abcd")),
@@ -267,7 +268,7 @@ fn listed(record: &Record) -> Listed {
         node: "bench".to_owned(),
     };
     let id = current.container.clone().expect("every container here has an id");
-    Listed { id, phase: Phase::Running, tags, misnamed: false }
+    Listed { id, phase: Phase::Running, tags, misnamed: false, health: None }
 }
 
 /// The same with texts of its own, as each listing that is read from an engine.
@@ -286,7 +287,7 @@ fn as_read(listed: &Listed) -> Listed {
         ..*tags
     };
     let (id, phase) = (ContainerId::new(id.as_str()), listed.phase.clone());
-    Listed { id, phase, tags, misnamed: listed.misnamed }
+    Listed { id, phase, tags, misnamed: listed.misnamed, health: listed.health }
 }
 
 fn reading(listed: &Listed, phase: Phase) -> Reading {
@@ -304,5 +305,6 @@ fn reading(listed: &Listed, phase: Phase) -> Reading {
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{:064x}", number(listed.id.as_str()).unwrap_or(0)),
         stop_signal: None,
+        verdict: None,
     }
 }

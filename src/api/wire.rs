@@ -41,6 +41,9 @@ pub struct Workload {
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state_info: String,
     pub runtime_state: String,
+    /// `starting`, `healthy` or `unhealthy`; absent: it has no check, or does not run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub health: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_progress: Option<PullProgress>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -97,6 +100,12 @@ impl Workload {
     /// `State(Substate)`.
     pub fn state_words(&self) -> String {
         format!("{}({})", self.state, self.substate)
+    }
+
+    /// `State(Substate)`, and the health of what has a check.
+    pub fn state_and_health(&self) -> String {
+        let state = self.state_words();
+        if self.health.is_empty() { state } else { format!("{state} {}", self.health) }
     }
 }
 
@@ -200,7 +209,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// A change of state: one line of `/v1/events`.
+/// A change of state or of health: one line of `/v1/events`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Transition {
@@ -219,6 +228,9 @@ pub struct Transition {
     pub from: String,
     /// `State(Substate)` after; `Removed` at the end.
     pub to: String,
+    /// Health after; absent: it has no check, or does not run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub health: String,
     /// The line beside it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub info: String,

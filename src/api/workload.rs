@@ -5,6 +5,7 @@ use serde_json::value::RawValue;
 use super::backend::{Backend, Usage};
 use super::route::Filter;
 use super::wire;
+use crate::domain::health_check::Health;
 use crate::domain::time::Now;
 use crate::domain::view::{Manifests, State, Status, Task, Transition, View};
 
@@ -43,6 +44,7 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         state_info: away_info(common, &view.info)
             .unwrap_or_else(|| state_info(&view.info, wait_ms)),
         runtime_state: view.runtime_state.as_str().to_owned(),
+        health: health_word(view.health),
         pull_progress: view.pull.map(|pull| wire::PullProgress {
             done_bytes: pull.done_bytes,
             total_bytes: pull.total_bytes,
@@ -130,9 +132,14 @@ pub fn transition(seq: u64, transition: &Transition) -> wire::Transition {
         generation: transition.generation,
         from: transition.from.map(state_words).unwrap_or_default(),
         to: state_words(transition.to),
+        health: health_word(transition.health),
         info: transition.info.clone(),
         container_id: transition.container.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
+}
+
+fn health_word(health: Option<Health>) -> String {
+    health.map(Health::as_str).unwrap_or_default().to_owned()
 }
 
 /// `State(Substate)`, or the state alone where it has no substate.

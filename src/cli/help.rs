@@ -160,12 +160,14 @@ Usage: bargee deploy -f FILE|DIR|- [-f ...] [OPTIONS]
   --prune           remove what was deployed before in the same applications and is
                     not named any more; lists it first
   --start           want those running too that are stopped on purpose
-  --wait[=TIME]     wait until all of them have run for 5 s, have succeeded, or are
-                    stopped on purpose; give up after TIME (default 60s)
+  --wait[=TIME]     wait until all of them have run for 5 s (and are healthy, where
+                    a health check is declared), have succeeded, or are stopped on
+                    purpose; give up after TIME (default 60s)
 ";
 
 const PS: &str = "\
-List workloads, without those that are stopped or have succeeded.
+List workloads, without those that are stopped or have succeeded. The verdict of a
+health check stands beside the state: Running(Ok) healthy.
 
 Usage: bargee ps [-a]
 

@@ -44,7 +44,7 @@ fn row(one: &Workload, now: u64) -> Vec<String> {
     let up = if runs { table::span(now.saturating_sub(one.started_at)) } else { String::new() };
     vec![
         one.key(),
-        one.state_words(),
+        one.state_and_health(),
         up,
         one.restart_count.to_string(),
         one.cpu_usage.map(|percent| format!("{percent:.1}%")).unwrap_or_default(),

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::health_check::HealthCheck;
 use super::names::Key;
 use super::time::Span;
 use crate::limits;
@@ -48,6 +49,8 @@ pub struct Spec {
     pub restart: Restart,
     /// How it is stopped.
     pub stop: Stop,
+    /// The health check; `None`: the image's own, which is only reported.
+    pub health_check: Option<HealthCheck>,
     /// Limits.
     pub resources: Resources,
     /// Among workloads that are due together, lower starts first.
@@ -235,6 +238,7 @@ impl Spec {
             network: Network::Bridge,
             restart: Restart::default(),
             stop: Stop::default(),
+            health_check: None,
             resources: Resources::default(),
             schedule: limits::SCHEDULE,
             log: Log::default(),

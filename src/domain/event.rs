@@ -139,7 +139,7 @@ pub enum ContainerAction {
     OutOfMemory,
     /// It was removed.
     Removed,
-    /// Paused, unpaused, renamed, updated: worth a look.
+    /// Paused, unpaused, renamed, updated, another health: worth a look.
     Changed,
 }
 

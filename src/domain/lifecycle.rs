@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
+use super::health::RunHealth;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
@@ -428,6 +429,7 @@ impl Workload {
         let phase = reading.phase.clone();
         let code = reading.exit_code;
         let ran = reading.started_at_ns != 0;
+        let health = self.known_health(slot, &reading);
         if slot.may_run() && ran {
             self.note_run(slot, &reading, context);
         }
@@ -444,6 +446,9 @@ impl Workload {
         }
         let witnessed = self.has_witnessed(&reading);
         self.set_seen(slot, Seen::Present(Box::new(reading)));
+        if slot == Slot::Current {
+            self.note_health(health, context);
+        }
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
@@ -509,6 +514,7 @@ impl Workload {
         let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
         let Some(instance) = self.instance_mut(slot) else { return };
         let known = instance.run.as_ref().filter(|r| r.started_at_ns == reading.started_at_ns);
+        let health = known.and_then(|run| run.health.as_ref());
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
@@ -517,6 +523,7 @@ impl Workload {
             ports: reading.ports.clone(),
             image_id: reading.image_id.clone(),
             stop_signal: reading.stop_signal.clone(),
+            health: RunHealth::follow(health, reading, context.now.tick),
         };
         let is_new = known.is_none();
         if instance.run.as_ref() != Some(&run) {

@@ -9,6 +9,8 @@ pub mod time;
 
 pub mod declared;
 
+pub mod health_check;
+
 pub mod spec_hash;
 
 pub mod fault;
@@ -38,6 +40,8 @@ mod slow;
 mod stops;
 
 mod rebuild;
+
+pub mod health;
 
 mod stable;
 

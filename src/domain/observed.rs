@@ -1,5 +1,6 @@
 //! What an engine reported. Present, absent and unknown are three answers.
 
+use super::health_check::{Health, Verdict};
 use super::names::{ContainerId, InstanceName, Key, Label, SpecHash, StoreId, Uid};
 
 /// The last trustworthy word about one container.
@@ -133,6 +134,9 @@ pub struct Listed {
     /// It has another name than its labels say: it was renamed, or made from an image that was
     /// taken from a container of ours, labels included.
     pub misnamed: bool,
+    /// What the engine's words for people say of its health; `None`: nothing. A hint that something
+    /// was missed, never a ground for a decision.
+    pub health: Option<Health>,
 }
 
 /// An inspect: everything that decisions and the status need to know of one container.
@@ -163,6 +167,8 @@ pub struct Reading {
     pub image_id: String,
     /// The image's stop signal.
     pub stop_signal: Option<String>,
+    /// What its check says, if it has one. Of a container that has ended it means nothing.
+    pub verdict: Option<Verdict>,
 }
 
 /// What the engine told about itself when it was reached.

@@ -275,7 +275,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     let restart_asked = w.record.restarts_asked != w.record.restarts_done;
     // A stop that was sent is seen through, whoever wants it running by now: its process may be on
     // its way out already.
-    if restart_asked || w.is_being_stopped() {
+    if restart_asked || w.is_being_stopped() || w.ends_for_health() {
         return stop(w, Slot::Current, now).unwrap_or(Decision::RestartDone);
     }
     let phase = match &w.seen {

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use super::diary::Diary;
+use super::health::RunHealth;
 use super::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use super::time::Tick;
 
@@ -206,6 +207,8 @@ pub struct Run {
     pub image_id: String,
     /// The image's stop signal.
     pub stop_signal: Option<String>,
+    /// How it fares by its check, if it has one.
+    pub health: Option<RunHealth>,
 }
 
 /// A tick that is only comparable within its boot.
@@ -224,6 +227,8 @@ pub struct OwnStop {
     pub container: ContainerId,
     /// The run that is stopped, by its start in unix nanoseconds.
     pub started_at_ns: u64,
+    /// Because it is unhealthy: a restart like that after a crash.
+    pub unhealthy: bool,
 }
 
 /// How the next run of a workload is to be counted.
@@ -251,6 +256,8 @@ pub struct Exit {
     pub error: String,
     /// An interruption: counts nothing, runs again.
     pub interrupted: bool,
+    /// bargee ended it, because it was unhealthy.
+    pub unhealthy: bool,
 }
 
 /// An update that failed.

@@ -1,6 +1,7 @@
 //! How a workload is shown: desired, policy and what was seen give State(Substate), the runtime
 //! state and one line. `docs/states.md` has the same as a table.
 
+use super::health_check::Verdict;
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::{Desired, Exit, Retry};
@@ -39,6 +40,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         info: shown.info,
         next_attempt: shown.at,
         runtime_state: shown.runtime,
+        health: w.verdict().map(|verdict| verdict.health),
         pull: pull.filter(|_| w.pulling),
         container: record.current.as_ref().and_then(|c| c.container.clone()),
         instance: record.current.as_ref().map(|c| c.name.to_string()),
@@ -128,7 +130,13 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 
 fn running(w: &Workload) -> Shown {
     if w.is_being_stopped() {
-        let info = format!("for a restart or an update: {}", w.stop_info());
+        let info = match complaint(w).filter(|_| w.stop_is_for_health()) {
+            Some(complaint) => {
+                let what = if w.may_go_back() { "the version before it" } else { "a restart" };
+                format!("{complaint}; for {what}: {}", w.stop_info())
+            }
+            None => format!("for a restart or an update: {}", w.stop_info()),
+        };
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
@@ -151,21 +159,27 @@ fn running(w: &Workload) -> Shown {
     }
     if w.on_probation() {
         let info = format!(
-            "{} has to run for {}, until then the container before it is kept",
+            "{} has to {} for {}, until then the container before it is kept",
             on_trial(w),
+            if w.record.declared.spec.check().is_some() { "be healthy" } else { "run" },
             Span(limits::STABLE_MS)
         );
         return shown(State::RunningOk, RuntimeState::Running, info);
     }
-    if w.record.stuck {
-        let info = format!(
+    let stuck = w.record.stuck.then(|| {
+        format!(
             "{}; that counts until it has run for {} minutes",
             stuck::how_many(),
             limits::STUCK_MS / 60_000
-        );
-        return shown(State::RunningOk, RuntimeState::Running, info);
-    }
-    shown(State::RunningOk, RuntimeState::Running, "")
+        )
+    });
+    let info: Vec<String> = complaint(w).into_iter().chain(stuck).collect();
+    shown(State::RunningOk, RuntimeState::Running, info.join("; "))
+}
+
+/// What the check of what runs complains of.
+fn complaint(w: &Workload) -> Option<String> {
+    w.verdict().and_then(Verdict::complaint)
 }
 
 fn not_running(w: &Workload, context: Context) -> Shown {
@@ -251,7 +265,7 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };
     }
     match exit.code {
-        Some(0) => shown(State::SucceededOk, RuntimeState::Stopped, ""),
+        Some(0) if !exit.unhealthy => shown(State::SucceededOk, RuntimeState::Stopped, ""),
         Some(_) => {
             let text = restart::crash_text(exit).unwrap_or_default();
             shown(State::FailedExecFailed, RuntimeState::Failed, text)
@@ -280,7 +294,11 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
 }
 
 fn exit_words(exit: &Exit) -> String {
-    exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+    match exit.code {
+        _ if exit.unhealthy => "unhealthy".to_owned(),
+        Some(code) => format!("exitCode={code}"),
+        None => "vanished".to_owned(),
+    }
 }
 
 /// What runs on probation.

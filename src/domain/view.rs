@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::declared::Declared;
+use super::health_check::Health;
 use super::names::{ContainerId, Source, Uid};
 use super::observed::EngineInfo;
 use super::record::Desired;
@@ -131,6 +132,8 @@ pub struct View {
     pub next_attempt: Option<Tick>,
     /// What the container really is.
     pub runtime_state: RuntimeState,
+    /// What its check says while it runs, whoever declared it; `None`: it has none.
+    pub health: Option<Health>,
     /// Progress of the pull it waits for.
     pub pull: Option<PullProgress>,
     /// The engine's id of the container.
@@ -268,7 +271,7 @@ pub struct Manifests {
     pub ignored_count: usize,
 }
 
-/// A change of state, for `GET /v1/events`.
+/// A change of state or of health, for `GET /v1/events`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transition {
     /// Unix milliseconds.
@@ -285,6 +288,8 @@ pub struct Transition {
     pub from: Option<State>,
     /// State after.
     pub to: State,
+    /// Health after.
+    pub health: Option<Health>,
     /// The line beside it.
     pub info: String,
     /// Container it was about.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use super::across::Apply;
 use super::quantity::{self, CPUS, SIZE, SPAN};
-use super::{choice, env, ports, render, shape, signal, volumes, words};
+use super::{choice, env, health, ports, render, shape, signal, volumes, words};
 use crate::domain::declared::{Declared, Log, Network, Port, Pull, Resources, Restart, Spec, Stop};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
@@ -95,6 +95,9 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
     let mounts = members.or("volumes", Vec::new(), flaws, volumes::mounts);
     let restart = members.or("restart", Restart::default(), flaws, restart);
     let stop = members.or("stop", Stop::default(), flaws, stop);
+    let policy = restart.map(|restart| restart.policy);
+    let health_check =
+        members.optional("healthCheck", flaws, |f, flaws| health::health_check(f, policy, flaws));
     let resources = members.or("resources", Resources::default(), flaws, resources);
     let schedule = members
         .or("schedule", SCHEDULE, flaws, |f, flaws| f.parse("a number", flaws, quantity::schedule));
@@ -113,6 +116,7 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
         network: network?,
         restart: restart?,
         stop: stop?,
+        health_check: health_check?,
         resources: resources?,
         schedule: schedule?,
         log: log?,
@@ -157,12 +161,7 @@ fn restart(field: &Field<'_>, flaws: &mut Flaws) -> Option<Restart> {
 }
 
 fn delay(field: &Field<'_>, flaws: &mut Flaws) -> Option<Span> {
-    field.parse(SPAN, flaws, |text| {
-        let least = Span(RESTART_DELAY_MIN_MS);
-        let span = quantity::span(text)?;
-        let short = || format!("must be at least {least}, found {}", shown(text));
-        (span >= least).then_some(span).ok_or_else(short)
-    })
+    field.parse(SPAN, flaws, |text| quantity::span_from(Span(RESTART_DELAY_MIN_MS), text))
 }
 
 fn span(field: &Field<'_>, flaws: &mut Flaws) -> Option<Span> {

@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::quantity::show_size;
-use super::{choice, ports, volumes};
+use super::{choice, health, ports, volumes};
 use crate::domain::declared::{Log, Resources, Restart, Spec, Stop};
 use crate::domain::names::Key;
 
@@ -66,6 +66,8 @@ struct SpecJson<'a> {
     resources: Option<ResourcesJson>,
     restart: RestartJson,
     stop: StopJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health_check: Option<health::HealthCheckJson<'a>>,
     schedule: u32,
     log: LogJson<'a>,
 }
@@ -117,6 +119,7 @@ fn spec_json(spec: &Spec) -> SpecJson<'_> {
         resources: resources_json(&spec.resources),
         restart: restart_json(&spec.restart),
         stop: stop_json(&spec.stop),
+        health_check: spec.health_check.as_ref().map(health::show),
         schedule: spec.schedule,
         log: log_json(&spec.log),
     }

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::domain::diary::Diary;
+use crate::domain::health::RunHealth;
+use crate::domain::health_check::Health;
 use crate::domain::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use crate::domain::record::{
     BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Previous, Record,
@@ -196,6 +198,18 @@ struct RunRow<'a> {
     image_id: Text<'a>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     stop_signal: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    health: Option<HealthRow<'a>>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct HealthRow<'a> {
+    #[serde(borrow)]
+    health: Text<'a>,
+    since_ms: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    proved: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -220,6 +234,8 @@ struct OwnStopRow<'a> {
     #[serde(borrow)]
     container: Text<'a>,
     started_at_ns: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    unhealthy: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -236,6 +252,8 @@ struct ExitRow<'a> {
     error: Text<'a>,
     #[serde(default, skip_serializing_if = "is_default")]
     interrupted: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    unhealthy: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -401,6 +419,7 @@ impl<'a> RunRow<'a> {
             ports: run.ports.iter().map(|port| port.as_str().into()).collect(),
             image_id: run.image_id.as_str().into(),
             stop_signal: run.stop_signal.as_deref().map(Into::into),
+            health: run.health.as_ref().map(HealthRow::of),
         }
     }
 
@@ -413,7 +432,21 @@ impl<'a> RunRow<'a> {
             ports: self.ports.into_iter().map(Cow::into_owned).collect(),
             image_id: self.image_id.into_owned(),
             stop_signal: self.stop_signal.map(Cow::into_owned),
+            health: self.health.and_then(HealthRow::health),
         }
+    }
+}
+
+impl<'a> HealthRow<'a> {
+    fn of(run: &'a RunHealth) -> Self {
+        let RunHealth { health, since, proved } = run;
+        Self { health: health.as_str().into(), since_ms: since.0, proved: *proved }
+    }
+
+    /// A word that a later version wrote is no verdict: the engine is asked.
+    fn health(self) -> Option<RunHealth> {
+        let health = Health::parse(&self.health)?;
+        Some(RunHealth { health, since: Tick(self.since_ms), proved: self.proved })
     }
 }
 
@@ -441,11 +474,19 @@ impl<'a> DiaryRow<'a> {
 
 impl<'a> OwnStopRow<'a> {
     fn of(stop: &'a OwnStop) -> Self {
-        Self { container: stop.container.as_str().into(), started_at_ns: stop.started_at_ns }
+        Self {
+            container: stop.container.as_str().into(),
+            started_at_ns: stop.started_at_ns,
+            unhealthy: stop.unhealthy,
+        }
     }
 
     fn own_stop(self) -> OwnStop {
-        OwnStop { container: ContainerId::new(self.container), started_at_ns: self.started_at_ns }
+        OwnStop {
+            container: ContainerId::new(self.container),
+            started_at_ns: self.started_at_ns,
+            unhealthy: self.unhealthy,
+        }
     }
 }
 
@@ -458,6 +499,7 @@ impl<'a> ExitRow<'a> {
             oom_killed: exit.oom_killed,
             error: exit.error.as_str().into(),
             interrupted: exit.interrupted,
+            unhealthy: exit.unhealthy,
         }
     }
 
@@ -469,6 +511,7 @@ impl<'a> ExitRow<'a> {
             oom_killed: self.oom_killed,
             error: self.error.into_owned(),
             interrupted: self.interrupted,
+            unhealthy: self.unhealthy,
         }
     }
 }

@@ -293,6 +293,7 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         info: String::new(),
         next_attempt: None,
         runtime_state: RuntimeState::Running,
+        health: None,
         pull: None,
         container: Some(ContainerId::new(format!("c-{name}"))),
         instance: Some(format!("bargee-{name}-00000001")),
@@ -341,6 +342,7 @@ pub fn transition(from: Option<State>, to: State, info: &str) -> Arc<Transition>
         generation: 1,
         from,
         to,
+        health: None,
         info: info.into(),
         container: None,
     })

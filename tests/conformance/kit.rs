@@ -72,6 +72,7 @@ fn spec(command: &[&str]) -> Spec {
             stuck: WhenStuck::Retry,
         },
         stop: Stop { signal: None, grace: Span::seconds(1) },
+        health_check: None,
         resources: Resources::default(),
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 1 << 20, max_files: 2 },

@@ -8,6 +8,7 @@ mod crashing;
 mod damage;
 mod directory;
 mod engine_down;
+mod health;
 mod idle;
 mod making;
 mod many;

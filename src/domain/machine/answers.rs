@@ -377,5 +377,6 @@ fn just_created(id: ContainerId) -> Reading {
         ports: Vec::new(),
         image_id: String::new(),
         stop_signal: None,
+        verdict: None,
     }
 }

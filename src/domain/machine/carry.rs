@@ -197,7 +197,11 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let own_stop = OwnStop { container: id.clone(), started_at_ns: reading.started_at_ns };
+        let own_stop = OwnStop {
+            container: id.clone(),
+            started_at_ns: reading.started_at_ns,
+            unhealthy: slot == Slot::Current && w.stop_is_for_health(),
+        };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
         let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());

@@ -7,6 +7,7 @@ use super::commits::Purpose;
 use super::starts::Turn;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::health_check::{Health, Verdict};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
 use crate::domain::names::{BootId, ContainerId, InstanceName, SpecHash, Uid};
@@ -338,7 +339,7 @@ fn compare_slot(
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
     let run = || w.instance(slot).and_then(|i| i.run.as_ref());
     match (seen_running, line.phase == Phase::Running) {
-        (Some(true), true) => false,
+        (Some(true), true) => look_for_verdict(w, slot, line),
         (Some(false), false) => {
             let same = w.seen(slot).reading().is_some_and(|r| r.phase == line.phase);
             if !same {
@@ -352,6 +353,7 @@ fn compare_slot(
             let reading = run().map(|run| reading_of(line, run));
             if let Some(reading) = reading {
                 w.read(slot, reading, context);
+                look_for_verdict(w, slot, line);
             }
             true
         }
@@ -363,6 +365,19 @@ fn compare_slot(
     }
 }
 
+/// A listing that hints at another health than was seen last is reason to look: an event was lost,
+/// or came while no agent was there. Whether it is.
+fn look_for_verdict(w: &mut Workload, slot: Slot, line: &Listed) -> bool {
+    let verdict = w.seen(slot).reading().and_then(|reading| reading.verdict.as_ref());
+    // One that is unhealthy by its row has said more than the row keeps.
+    let known = verdict.filter(|v| v.health != Health::Unhealthy || !v.words.is_empty());
+    let differs = known.map(|verdict| verdict.health) != line.health && slot.may_run();
+    if differs {
+        w.mark_stale(slot);
+    }
+    differs
+}
+
 /// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
 /// is another one, of which nothing is known.
 fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
@@ -370,6 +385,7 @@ fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {
+    let verdict = run.health.as_ref();
     Reading {
         id: line.id.clone(),
         phase: line.phase.clone(),
@@ -383,5 +399,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         ports: run.ports.clone(),
         image_id: run.image_id.clone(),
         stop_signal: run.stop_signal.clone(),
+        verdict: verdict.map(|health| Verdict { health: health.health, words: String::new() }),
     }
 }

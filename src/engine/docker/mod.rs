@@ -2,6 +2,7 @@
 
 mod create;
 mod events;
+mod health;
 mod lines;
 mod logs;
 mod map;

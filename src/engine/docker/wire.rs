@@ -44,6 +44,9 @@ pub(super) struct ListedContainer {
     pub names: Vec<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub state: String,
+    /// For people: `Up 5 minutes (healthy)`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub status: String,
     #[serde(default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,
 }
@@ -77,6 +80,29 @@ pub(super) struct State {
     #[serde(default, deserialize_with = "lenient")]
     pub error: String,
     pub started_at: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub health: Option<Health>,
+}
+
+/// `State.Health` of a container that has a check.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Health {
+    #[serde(deserialize_with = "lenient")]
+    pub status: String,
+    /// The last five probes, oldest first; they may be of earlier runs.
+    #[serde(deserialize_with = "lenient")]
+    pub log: Vec<Probe>,
+}
+
+/// One probe.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Probe {
+    #[serde(deserialize_with = "lenient")]
+    pub exit_code: i64,
+    #[serde(deserialize_with = "lenient")]
+    pub output: String,
 }
 
 /// `Config` of a container.
@@ -243,11 +269,16 @@ pub(super) fn words(status: u16, body: &[u8]) -> String {
 /// An engine's words as they are kept: bounded, and without the ids that it makes up anew at each
 /// try, so that the same cause reads the same.
 pub(super) fn clip(text: &str) -> String {
-    let mut end = text.len().min(limits::ENGINE_WORDS_BYTES);
+    without_ids(at_most(text, limits::ENGINE_WORDS_BYTES))
+}
+
+/// The first bytes of `text`, in whole characters.
+pub(super) fn at_most(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    without_ids(&text[..end])
+    &text[..end]
 }
 
 /// `text` without each ` (ID)` of 64 hexadecimal digits.

@@ -175,7 +175,7 @@ fn unknown_keys_name_the_known_ones() {
             "  hostnam: a\n",
             "7: spec.hostnam: is unknown; did you mean hostname? Allowed are image, pull, \
              entrypoint, command, workingDir, user, env, ports, volumes, network, resources, \
-             restart, stop, schedule, log",
+             restart, stop, healthCheck, schedule, log",
         ),
     ]);
 }

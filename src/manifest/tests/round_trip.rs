@@ -7,6 +7,7 @@ use crate::domain::declared::{
     Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart, RestartPolicy,
     Spec, Stop, WhenStuck,
 };
+use crate::domain::health_check::{Check, HealthCheck, OnUnhealthy, Test};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
 
@@ -98,6 +99,26 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log, u32)> {
     })
 }
 
+/// Checks of a workload that is restarted.
+fn health_check() -> impl Strategy<Value = Option<HealthCheck>> {
+    let day = 86_400_000_u64;
+    let exec = arguments().prop_map(|words| Test::Exec(words.unwrap_or(vec!["/probe".to_owned()])));
+    let shell = value().prop_map(|line| Test::Shell(format!("{line}x")));
+    let numbers = (100..=day, 100..=day, 0..=day, 1..=100_u32, any::<bool>());
+    let on = (prop_oneof![exec, shell], numbers).prop_map(|(test, numbers)| {
+        let (interval, timeout, start_period, retries, restart) = numbers;
+        HealthCheck::On(Check {
+            test,
+            interval: Span(interval),
+            timeout: Span(timeout),
+            start_period: Span(start_period),
+            retries,
+            on_unhealthy: if restart { OnUnhealthy::Restart } else { OnUnhealthy::Report },
+        })
+    });
+    proptest::option::of(prop_oneof![Just(HealthCheck::Off), on])
+}
+
 fn spec() -> impl Strategy<Value = Spec> {
     let texts = (
         arguments(),
@@ -107,8 +128,15 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::collection::btree_map(name(), value(), 0..5),
     );
     let pull = proptest::sample::select(vec![Pull::Missing, Pull::Always, Pull::Never]);
-    (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour()).prop_map(
-        |(texts, pull, ports, mounts, host, resources, (restart, stop, log, schedule))| {
+    let behaviour = (behaviour(), health_check());
+    (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour).prop_map(
+        |(texts, pull, ports, mounts, host, resources, (behaviour, mut health_check))| {
+            let (restart, stop, log, schedule) = behaviour;
+            if let (Some(HealthCheck::On(check)), RestartPolicy::Never) =
+                (&mut health_check, restart.policy)
+            {
+                check.on_unhealthy = OnUnhealthy::Report;
+            }
             let (entrypoint, command, working_dir, user, env) = texts;
             let (network, ports) =
                 if host { (Network::Host, Vec::new()) } else { (Network::Bridge, ports) };
@@ -126,6 +154,7 @@ fn spec() -> impl Strategy<Value = Spec> {
                 network,
                 restart,
                 stop,
+                health_check,
                 resources,
                 schedule,
                 log,

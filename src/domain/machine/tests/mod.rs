@@ -23,6 +23,8 @@ mod engine;
 
 mod entries;
 
+mod health;
+
 mod idle;
 
 mod journal;

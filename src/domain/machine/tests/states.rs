@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
+use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
 
 const PAGE: &str = include_str!("../../../../docs/states.md");
 
@@ -63,6 +64,9 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and the update to this generation was refused as wrong", |p| {
         update_failed(p, FaultKind::Refused)
     }),
+    (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
+    (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
+    (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),
     (ALWAYS, "exited with 0", |p| exited(p, 0)),
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
@@ -152,6 +156,7 @@ fn cause(info: &str) -> String {
         "create x: Refused",
         "create x: Trouble",
     ];
+    let info = info.replace("exitCode=1 output=bad", "CAUSE");
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
@@ -318,6 +323,29 @@ fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
     let mut world = running(policy);
     world.fail_next("create", &[kind]);
     world.apply(&[&newer(policy)]);
+    world
+}
+
+/// What becomes of one that is unhealthy.
+#[derive(PartialEq)]
+enum Then {
+    Deaf,
+    Ends,
+    Stays,
+}
+
+fn unhealthy(policy: RestartPolicy, then: Then) -> World {
+    let mut world = World::new();
+    let mut check = Check::new(Test::Shell("probe".to_owned()));
+    if then == Then::Stays {
+        check.on_unhealthy = OnUnhealthy::Report;
+    }
+    world.apply(&[&job(policy, |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    world.pass(5_000);
+    if then == Then::Deaf {
+        world.fail_next("deaf", &[FaultKind::Trouble]);
+    }
+    world.becomes("w", Health::Unhealthy);
     world
 }
 

@@ -15,6 +15,7 @@ use crate::domain::declared::{
     RestartPolicy, Spec, Stop, WhenStuck,
 };
 use crate::domain::effect::{AppNetwork, NewContainer};
+use crate::domain::health_check::{Check, HealthCheck, Test};
 use crate::domain::names::{InstanceName, Key, Label};
 use crate::domain::time::Span;
 use crate::os::scripted::{Heard, Scripted, Then, answer};
@@ -136,6 +137,7 @@ fn full_spec() -> Spec {
             stuck: WhenStuck::Retry,
         },
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
+        health_check: Some(HealthCheck::On(Check::new(Test::Shell("probe".into())))),
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },

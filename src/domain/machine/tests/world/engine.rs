@@ -8,6 +8,7 @@ use crate::domain::declared::Declared;
 use crate::domain::effect::{NewContainer, Op};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::health_check::{Health, Verdict};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
@@ -20,6 +21,8 @@ pub struct Made {
     pub phase: Phase,
     pub started_at_ns: u64,
     pub exit_code: i32,
+    /// By its check, if it has one. As Docker does, it leaves the last verdict on what has ended.
+    pub health: Option<Health>,
 }
 
 /// The engine.
@@ -56,6 +59,8 @@ pub struct Engine {
     pub short_list: bool,
     /// It does not answer listings and steps: they are dropped.
     pub gone: bool,
+    /// Listings say nothing of health.
+    pub list_without_health: bool,
     /// Starts do not show on the event stream.
     pub stream_silent: bool,
     /// What the event stream shows next.
@@ -89,10 +94,17 @@ impl Engine {
         let result = match self.fault("list") {
             Some(fault) => Err(fault),
             None if self.short_list => Ok(Vec::new()),
-            None => Ok(self.containers.values().map(listed).collect()),
+            None => Ok(self.containers.values().map(|made| self.listed(made)).collect()),
         };
         self.do_late(LateDue::List, now);
         result
+    }
+
+    fn listed(&self, made: &Made) -> Listed {
+        let (id, phase, tags) = (made.id.clone(), made.phase.clone(), made.tags.clone());
+        let shown = made.phase == Phase::Running && !self.list_without_health;
+        let health = made.health.filter(|_| shown);
+        Listed { id, phase, tags, misnamed: false, health }
     }
 
     pub fn pull(&mut self, image: &str) -> Result<(), Fault> {
@@ -177,6 +189,7 @@ impl Engine {
             phase: Phase::Created,
             started_at_ns: 0,
             exit_code: 0,
+            health: new.declared.spec.check().map(|_| Health::Starting),
         };
         if !self.made_is_lost {
             self.containers.insert(new.name.to_string(), made);
@@ -217,6 +230,7 @@ impl Engine {
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
         made.started_at_ns = now * 1_000_000 + last;
+        made.health = made.health.map(|_| Health::Starting);
         let started = made.started_at_ns;
         self.ends.extend(life.map(|(ms, _)| (now + ms, id.clone(), started)));
         let made = self.find_mut(id.as_str());
@@ -377,12 +391,8 @@ impl Engine {
 pub fn made(id: &str, tags: Tags, phase: Phase) -> Made {
     let started_at_ns = u64::from(phase == Phase::Running);
     let image = "image:1".to_owned();
-    Made { id: ContainerId::new(id), tags, image, phase, started_at_ns, exit_code: 0 }
-}
-
-fn listed(made: &Made) -> Listed {
-    let (id, phase, tags) = (made.id.clone(), made.phase.clone(), made.tags.clone());
-    Listed { id, phase, tags, misnamed: false }
+    let id = ContainerId::new(id);
+    Made { id, tags, image, phase, started_at_ns, exit_code: 0, health: None }
 }
 
 pub fn reading(made: &Made) -> Reading {
@@ -399,5 +409,14 @@ pub fn reading(made: &Made) -> Reading {
         ports: Vec::new(),
         image_id: String::new(),
         stop_signal: None,
+        verdict: made.health.map(verdict),
+    }
+}
+
+fn verdict(health: Health) -> Verdict {
+    let failed = health == Health::Unhealthy;
+    Verdict {
+        health,
+        words: if failed { "exitCode=1 output=bad".to_owned() } else { String::new() },
     }
 }

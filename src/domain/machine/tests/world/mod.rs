@@ -16,7 +16,7 @@ use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::{BootId, StoreId, Uid};
 use crate::domain::observed::{EngineInfo, Phase};
 use crate::domain::time::{Now, Tick};
-use crate::domain::view::{State, Status, Task, TaskId, View};
+use crate::domain::view::{State, Status, Task, TaskId, Transition, View};
 
 mod asks;
 
@@ -72,6 +72,7 @@ pub struct World {
     pub entries: BTreeMap<Seq, Arc<Entry>>,
     pub status: Arc<Status>,
     pub logs: Vec<String>,
+    pub transitions: Vec<Transition>,
     /// Pairs of containers of one workload that live at the same time by what an agent did.
     pub twins: Vec<String>,
 
@@ -149,6 +150,7 @@ impl World {
             entries: BTreeMap::new(),
             status: Arc::default(),
             logs: Vec::new(),
+            transitions: Vec::new(),
             twins: Vec::new(),
             pace: Pace::default(),
             fuse: None,
@@ -359,6 +361,7 @@ impl World {
                 // Who hears of it and asks is shown the state after it.
                 let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
                 assert_eq!(shown, change.to, "{}", change.key);
+                self.transitions.push(change);
             }
             _ => {}
         }
