@@ -83,7 +83,7 @@ fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_coun
     assert_eq!(agent.get("/health/ready").unwrap().0, 503);
     engine.start_again();
     expect_all(&agent, &before);
-    let lines = agent.log();
+    let lines = agent.settled_log();
     assert_eq!(lines.matches("the engine is away").count(), 1, "{lines}");
 
     // With all containers, and the agent with it.

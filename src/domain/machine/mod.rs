@@ -122,6 +122,16 @@ pub struct Machine {
     out: Vec<Effect>,
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
+    passed: Passed,
+}
+
+/// What passes came to since somebody asked.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Passed {
+    /// Workloads that were due.
+    pub due: u64,
+    /// Decisions that were carried out.
+    pub actions: u64,
 }
 
 /// What is known of the engine and its event stream.
@@ -199,6 +209,7 @@ impl Machine {
             last_step: 0,
             out: Vec::new(),
             answers: Vec::new(),
+            passed: Passed::default(),
         };
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
@@ -262,6 +273,11 @@ impl Machine {
         let journal = self.journal.next_deadline(self.engine_is_ready());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
         [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+    }
+
+    /// What the passes since the last call came to.
+    pub fn take_passed(&mut self) -> Passed {
+        std::mem::take(&mut self.passed)
     }
 
     fn context(&self) -> Context<'_> {
@@ -383,6 +399,7 @@ impl Machine {
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        self.passed.due += 1;
         w.start_waits = false;
         w.settle(context);
         self.tell_stuck(uid);
@@ -405,6 +422,7 @@ impl Machine {
             if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
                 break;
             }
+            self.passed.actions += 1;
             self.carry_out(uid, decision);
         }
         self.arm(uid);
