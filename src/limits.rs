@@ -28,6 +28,9 @@ pub const REFUSALS: u32 = 5;
 pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 /// A container in a passing state (removing, stopping) is read again after this time.
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
+/// A container that somebody else is removing for this long is replaced; what is left of it is
+/// removed when the engine can.
+pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.

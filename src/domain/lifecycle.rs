@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
 use super::judge::exit_of;
+use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
@@ -150,6 +151,8 @@ pub struct Workload {
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
+    /// Whether the current container is on its way out.
+    pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
     /// Its last call timed out: it shares one worker with others of its kind.
@@ -226,6 +229,7 @@ impl Workload {
             live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
+            leaving: Leaving::No,
             unknowns: 0,
             slow: false,
             pulled: 0,
@@ -469,6 +473,7 @@ impl Workload {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }
         self.set_seen(slot, Seen::Present(Box::new(reading)));
+        self.note_removing(slot, &phase, context);
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 => {
@@ -487,31 +492,6 @@ impl Workload {
             _ => {}
         }
         self.match_generation();
-    }
-
-    /// Takes in that the container in `slot` is not there.
-    pub fn read_absent(&mut self, slot: Slot, context: Context) {
-        self.unknowns = 0;
-        self.retry_at = None;
-        match slot {
-            // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => {
-                self.set_seen(slot, Seen::Absent);
-                self.unreserve();
-            }
-            Slot::Discard => self.drop_discard(),
-            Slot::Current => {
-                if self.record.desired == Desired::Running {
-                    self.judge_vanished(context);
-                } else {
-                    self.record.current = None;
-                    self.record.own_stop = None;
-                    self.stop_deadline = None;
-                    self.dirty = true;
-                }
-                self.set_seen(slot, Seen::Absent);
-            }
-        }
     }
 
     fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {

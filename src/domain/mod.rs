@@ -33,6 +33,8 @@ pub mod lifecycle;
 
 mod discards;
 
+pub mod leaving;
+
 mod rebuild;
 
 pub mod stuck;

@@ -31,6 +31,8 @@ mod pulls;
 
 mod rebuild;
 
+mod reports;
+
 mod restart;
 
 mod shutdown;
