@@ -21,6 +21,7 @@ use super::record::{Desired, Record};
 use super::time::{Now, Span, Tick};
 use super::view::{Status, TaskId};
 use crate::limits;
+pub use passed::Passed;
 
 mod answers;
 
@@ -35,6 +36,8 @@ mod directory;
 mod journal;
 
 mod listing;
+
+mod passed;
 
 mod publish;
 
@@ -123,15 +126,6 @@ pub struct Machine {
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
     passed: Passed,
-}
-
-/// What passes came to since somebody asked.
-#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
-pub struct Passed {
-    /// Workloads that were due.
-    pub due: u64,
-    /// Decisions that were carried out.
-    pub actions: u64,
 }
 
 /// What is known of the engine and its event stream.
@@ -273,11 +267,6 @@ impl Machine {
         let journal = self.journal.next_deadline(self.engine_is_ready());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
         [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
-    }
-
-    /// What the passes since the last call came to.
-    pub fn take_passed(&mut self) -> Passed {
-        std::mem::take(&mut self.passed)
     }
 
     fn context(&self) -> Context<'_> {
