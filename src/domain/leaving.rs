@@ -30,9 +30,15 @@ impl Workload {
                 self.unreserve();
             }
             Slot::Discard => self.drop_discard(),
+            Slot::Previous => self.lose_previous(),
             Slot::Current => {
                 if self.record.desired == Desired::Running {
+                    let on_probation = self.on_probation();
                     self.judge_vanished(context);
+                    if on_probation && !self.on_probation() {
+                        // The one before it is in its place already.
+                        return;
+                    }
                 } else {
                     self.record.current = None;
                     self.record.own_stop = None;

@@ -37,6 +37,8 @@ pub mod leaving;
 
 mod rebuild;
 
+mod stable;
+
 pub mod stuck;
 
 pub mod judge;
@@ -44,6 +46,8 @@ pub mod judge;
 pub mod recent;
 
 pub mod plan;
+
+mod probation;
 
 pub mod show;
 

@@ -15,6 +15,7 @@ mod pulling;
 mod rebuilding;
 mod rest;
 mod restarting;
+mod returning;
 mod slow;
 mod stopping;
 mod stores;

@@ -11,6 +11,7 @@ mod limits;
 mod manifests;
 mod many;
 mod odd;
+mod recorded;
 mod store;
 mod stream;
 #[path = "../support/mod.rs"]

@@ -27,6 +27,8 @@ mod journal;
 
 mod late;
 
+mod probation;
+
 mod pulls;
 
 mod rebuild;
