@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use log::LevelFilter;
 
-use crate::limits::{BODY_BYTES, WORKERS};
+use crate::limits::{AGENT_LOG_BYTES, BODY_BYTES, WORKERS};
 use crate::yaml::field::{Field, Shape};
 use crate::yaml::nearest::nearest;
+use crate::yaml::size::show_size;
 use crate::yaml::{self, Bounds, Flaws};
 
 mod values;
@@ -29,15 +30,12 @@ const ROOT: Shape = Shape {
 };
 const API: Shape = Shape { path: "api", keys: &["socket"], later: &["listen", "tokenFile"] };
 const LOG: Shape =
-    Shape { path: "log", keys: &["level"], later: &["file", "maxSize", "reconcileEvery"] };
+    Shape { path: "log", keys: &["level", "file", "maxSize", "reconcileEvery"], later: &[] };
 
 /// Variables of keys that are not built yet.
 const LATER_VARIABLES: &[&str] = &[
     "BARGEE_API_LISTEN",
     "BARGEE_API_TOKEN_FILE",
-    "BARGEE_LOG_FILE",
-    "BARGEE_LOG_MAX_SIZE",
-    "BARGEE_LOG_RECONCILE_EVERY",
     "BARGEE_SHUTDOWN_POLICY",
     "BARGEE_SHUTDOWN_PER_CONTAINER",
 ];
@@ -60,8 +58,17 @@ const API_SOCKET: Key = Key { name: "api.socket", variable: "BARGEE_API_SOCKET",
 const WORKER_COUNT: Key = Key { name: "workers", variable: "BARGEE_WORKERS", flag: "--workers" };
 const LOG_LEVEL: Key = Key { name: "log.level", variable: "BARGEE_LOG_LEVEL", flag: "--log-level" };
 
+const LOG_FILE: Key = Key { name: "log.file", variable: "BARGEE_LOG_FILE", flag: "--log-file" };
+const LOG_MAX_SIZE: Key =
+    Key { name: "log.maxSize", variable: "BARGEE_LOG_MAX_SIZE", flag: "--log-max-size" };
+const RECONCILE_EVERY: Key = Key {
+    name: "log.reconcileEvery",
+    variable: "BARGEE_LOG_RECONCILE_EVERY",
+    flag: "--log-reconcile-every",
+};
+
 /// In the order of the documentation.
-const KEYS: [&Key; 8] = [
+const KEYS: [&Key; 11] = [
     &NODE,
     &ENGINE,
     &ENGINE_URL,
@@ -70,6 +77,9 @@ const KEYS: [&Key; 8] = [
     &API_SOCKET,
     &WORKER_COUNT,
     &LOG_LEVEL,
+    &LOG_FILE,
+    &LOG_MAX_SIZE,
+    &RECONCILE_EVERY,
 ];
 
 /// The values of the flags that were given.
@@ -91,6 +101,12 @@ pub struct Flags {
     pub workers: Option<String>,
     /// `--log-level`
     pub log_level: Option<String>,
+    /// `--log-file`
+    pub log_file: Option<String>,
+    /// `--log-max-size`
+    pub log_max_size: Option<String>,
+    /// `--log-reconcile-every`
+    pub reconcile_every: Option<String>,
 }
 
 /// The whole configuration.
@@ -112,6 +128,12 @@ pub struct Settled {
     pub workers: Setting<usize>,
     /// Least level that is logged.
     pub log_level: Setting<LevelFilter>,
+    /// Where the log goes; `None`: standard error.
+    pub log_file: Setting<Option<PathBuf>>,
+    /// Bytes of the log file, and of the older one beside it.
+    pub log_max_bytes: Setting<u64>,
+    /// Passes that are told in one line; 0: none.
+    pub reconcile_every: Setting<u64>,
 }
 
 /// A value and where it came from.
@@ -168,6 +190,7 @@ impl Settled {
         let url = format!("unix://{}", self.engine_socket.value.display());
         let level = self.log_level.value.as_str().to_ascii_lowercase();
         let path = |path: &Path| path.display().to_string();
+        let every = self.reconcile_every.value.to_string();
         let rows = [
             (&NODE, self.node.value.clone(), &self.node.origin),
             (&ENGINE, self.engine.value.as_str().to_owned(), &self.engine.origin),
@@ -177,6 +200,9 @@ impl Settled {
             (&API_SOCKET, path(&self.api_socket.value), &self.api_socket.origin),
             (&WORKER_COUNT, self.workers.value.to_string(), &self.workers.origin),
             (&LOG_LEVEL, level, &self.log_level.origin),
+            (&LOG_FILE, values::show_log_file(self), &self.log_file.origin),
+            (&LOG_MAX_SIZE, show_size(self.log_max_bytes.value), &self.log_max_bytes.origin),
+            (&RECONCILE_EVERY, every, &self.reconcile_every.origin),
         ];
         rows.map(|(key, value, origin)| (key.name, value, origin.to_string())).into()
     }
@@ -282,8 +308,10 @@ impl Given {
     fn flags(&mut self, flags: &Flags) {
         let Flags { node, engine, engine_url, data_dir, .. } = flags;
         let Flags { manifests_dir, api_socket, workers, log_level, .. } = flags;
+        let Flags { log_file, log_max_size, reconcile_every, .. } = flags;
         let first = [node, engine, engine_url, data_dir];
         let values = first.into_iter().chain([manifests_dir, api_socket, workers, log_level]);
+        let values = values.chain([log_file, log_max_size, reconcile_every]);
         for (key, value) in KEYS.into_iter().zip(values) {
             if let Some(value) = value {
                 self.add(key, value, Origin::Flag(key.flag));
@@ -303,6 +331,9 @@ impl Given {
         let api_socket = self.pick(&API_SOCKET, socket, values::socket);
         let workers = self.pick(&WORKER_COUNT, WORKERS, values::workers);
         let log_level = self.pick(&LOG_LEVEL, LevelFilter::Info, values::log_level);
+        let log_file = self.pick(&LOG_FILE, None, values::log_file);
+        let log_max_bytes = self.pick(&LOG_MAX_SIZE, AGENT_LOG_BYTES, values::log_max_size);
+        let reconcile_every = self.pick(&RECONCILE_EVERY, 0, values::reconcile_every);
         let mut settled = Settled {
             node,
             engine,
@@ -312,6 +343,9 @@ impl Given {
             api_socket,
             workers,
             log_level,
+            log_file,
+            log_max_bytes,
+            reconcile_every,
         };
         if settled.node.origin == Origin::Default {
             settled.node.value = self.node_by_host_name(host_name);

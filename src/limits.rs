@@ -30,6 +30,9 @@ pub const REFUSALS: u32 = 5;
 pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 /// A container in a passing state (removing, stopping) is read again after this time.
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
+/// A container that somebody else is removing for this long is replaced; what is left of it is
+/// removed when the engine can.
+pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.
@@ -275,6 +278,31 @@ pub const STATS_MS: u64 = 10_000;
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;
 
+// --- the agent's own log -----------------------------------------------------------------------
+
+/// Size of the log file when the config names none; one older file of this size is kept beside it.
+pub const AGENT_LOG_BYTES: u64 = 1 << 20;
+/// Smallest size of the log file that a config may name.
+pub const AGENT_LOG_MIN_BYTES: u64 = 16 << 10;
+/// Largest size of the log file that a config may name.
+pub const AGENT_LOG_MAX_BYTES: u64 = 1 << 30;
+/// One line of the log; the rest of a longer one is cut off.
+pub const AGENT_LOG_LINE_BYTES: usize = 8 << 10;
+/// Lines that wait for the thread that writes them; more are dropped and counted.
+pub const AGENT_LOG_QUEUE: usize = 256;
+/// After a line was written, the same one is counted rather than written for this time.
+pub const AGENT_LOG_REPEAT_MS: u64 = 3_600_000;
+/// How often the same warning or error is written in that time, with others in between.
+pub const AGENT_LOG_SAME_TROUBLES: u32 = 3;
+/// How often the same line of information is written in that time.
+pub const AGENT_LOG_SAME_NEWS: u32 = 12;
+/// Lines that repeats are known of.
+pub const AGENT_LOG_LINES_KNOWN: usize = 32;
+/// At a stop, lines that wait get this long to be written.
+pub const AGENT_LOG_STOP_MS: u64 = 500;
+/// Largest `log.reconcileEvery`.
+pub const RECONCILE_EVERY_MAX: u64 = 1_000_000;
+
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
 // A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
@@ -303,4 +331,7 @@ const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);
-const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");
+const _: () = assert!(AGENT_LOG_LINE_BYTES as u64 <= AGENT_LOG_MIN_BYTES);
+const _: () =
+    assert!(AGENT_LOG_MIN_BYTES <= AGENT_LOG_BYTES && AGENT_LOG_BYTES <= AGENT_LOG_MAX_BYTES);
+const _: () = assert!(STOP_MS + AGENT_LOG_STOP_MS < 5_000, "the agent promises to stop within 5 s");

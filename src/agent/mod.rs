@@ -50,6 +50,8 @@ mod published;
 
 mod puller;
 
+mod reconcile_log;
+
 mod stats;
 
 mod stop;
@@ -169,7 +171,9 @@ fn run_rooms(
     let _presence = announce(&store);
     let rooms =
         Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone(), store };
-    let threads = start_threads(&rooms, config, opened, Core { machine, first, mails, ended })?;
+    let reconcile_every = config.reconcile_every.value;
+    let core = Core { machine, first, mails, ended, reconcile_every };
+    let threads = start_threads(&rooms, config, opened, core)?;
     let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
     let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
     let server = api::serve(listener, Arc::new(backend))?;
@@ -215,6 +219,8 @@ struct Core {
     mails: Receiver<Mail>,
     /// Dropped when the monitor ends, however it ends.
     ended: Sender<()>,
+    /// Passes that are told in one line; 0: none.
+    reconcile_every: u64,
 }
 
 /// Forgets the pids that do not run in their container any more: what was recorded of those runs is

@@ -37,7 +37,7 @@ pub enum Command {
     /// Print help.
     Help(Topic),
     /// Be the agent.
-    Agent(AgentFlags),
+    Agent(Box<AgentFlags>),
     /// Declare workloads.
     Deploy(Deploy),
     /// List workloads.
@@ -240,6 +240,9 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
                 "--manifests-dir" => &mut keys.manifests_dir,
                 "--workers" => &mut keys.workers,
                 "--log-level" => &mut keys.log_level,
+                "--log-file" => &mut keys.log_file,
+                "--log-max-size" => &mut keys.log_max_size,
+                "--log-reconcile-every" => &mut keys.reconcile_every,
                 other => return unknown(other),
             },
             Word::Value(value) => {
@@ -252,7 +255,8 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
         Some(socket) => Some(text(socket.clone().into_os_string())?),
         None => None,
     };
-    Ok(Command::Agent(AgentFlags { config: words.global.config.clone(), keys }))
+    let config = words.global.config.clone();
+    Ok(Command::Agent(Box::new(AgentFlags { config, keys })))
 }
 
 fn deploy(words: &mut Words) -> Result<Command, Stop> {

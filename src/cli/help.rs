@@ -143,6 +143,11 @@ Usage: bargee agent [OPTIONS]
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
   --workers N       steps on the engine at a time (default: 4)
   --log-level LEVEL error, warn, info (default), debug or trace
+  --log-file FILE   where the log goes (default: stderr)
+  --log-max-size SIZE
+                    a larger log file becomes FILE.1 (default: 1Mi)
+  --log-reconcile-every N
+                    a line for every N passes (default: 0, none)
 
 Options stand above BARGEE_ variables, and these above the file.
 ";

@@ -87,7 +87,7 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
     let format = global.format;
     let client = |console: &mut Console| Client::new(&socket(global, console));
     match command {
-        Command::Agent(flags) => return Ok(Outcome::Agent(Box::new(flags))),
+        Command::Agent(flags) => return Ok(Outcome::Agent(flags)),
         Command::Help(topic) => help(topic, console),
         Command::ConfigCheck => config_cmd::check(load(global, console), console),
         Command::ConfigShow => config_cmd::show(load(global, console), format, console),

@@ -49,6 +49,9 @@ fn without_anything_there_are_defaults() {
             "api.socket=/run/bargee/bargee.sock",
             "workers=4",
             "log.level=info",
+            "log.file=stderr",
+            "log.maxSize=1Mi",
+            "log.reconcileEvery=0",
         ]
     );
     assert!(settled.entries().iter().all(|(_, _, origin)| origin == "default"));
@@ -58,7 +61,8 @@ fn without_anything_there_are_defaults() {
 #[test]
 fn every_key_is_read_from_the_file() {
     let file = "node: n-1\nengine: docker\nengineUrl: unix:///d.sock\ndataDir: /d\n\
-                manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n";
+                manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n\
+                \x20 file: /l\n  maxSize: 64Ki\n  reconcileEvery: 100\n";
     let (settled, _) = outcome(file, &[], &Flags::default()).unwrap();
     assert_eq!(
         values(&settled),
@@ -71,11 +75,14 @@ fn every_key_is_read_from_the_file() {
             "api.socket=/a.sock",
             "workers=8",
             "log.level=debug",
+            "log.file=/l",
+            "log.maxSize=65536",
+            "log.reconcileEvery=100",
         ]
     );
     let lines: Vec<String> =
         settled.entries().iter().map(|(_, _, origin)| origin[origin.len() - 2..].into()).collect();
-    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":7", ":9"]);
+    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":7", ":9", "10", "11", "12"]);
 }
 
 #[test]
@@ -98,6 +105,8 @@ fn every_key_is_a_variable_and_a_flag() {
         "engineUrl" => "unix:///x",
         "workers" => "7",
         "log.level" => "warn",
+        "log.maxSize" => "32Ki",
+        "log.reconcileEvery" => "1",
         _ => "/x",
     };
     let environment = KEYS.map(|key| (key.variable, value(key)));
@@ -105,10 +114,21 @@ fn every_key_is_a_variable_and_a_flag() {
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
     assert_eq!(origins, KEYS.map(|key| key.variable));
 
-    let [node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level] =
-        KEYS.map(|key| Some(value(key).to_owned()));
-    let flags =
-        Flags { node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level };
+    let mut values = KEYS.into_iter().map(|key| Some(value(key).to_owned()));
+    let mut next = || values.next().unwrap();
+    let flags = Flags {
+        node: next(),
+        engine: next(),
+        engine_url: next(),
+        data_dir: next(),
+        manifests_dir: next(),
+        api_socket: next(),
+        workers: next(),
+        log_level: next(),
+        log_file: next(),
+        log_max_size: next(),
+        reconcile_every: next(),
+    };
     let (settled, _) = outcome("", &[], &flags).unwrap();
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
     assert_eq!(origins, KEYS.map(|key| key.flag));
@@ -131,10 +151,8 @@ fn variables_follow_their_keys() {
     for key in KEYS {
         assert_eq!(key.variable, variable(key.name));
     }
-    let later = ["api.listen", "api.tokenFile", "log.file", "log.maxSize"];
-    let later =
-        later.into_iter().chain(["log.reconcileEvery", "shutdown.policy", "shutdown.perContainer"]);
-    assert_eq!(later.map(variable).collect::<Vec<_>>(), LATER_VARIABLES);
+    let later = ["api.listen", "api.tokenFile", "shutdown.policy", "shutdown.perContainer"];
+    assert_eq!(later.map(variable), LATER_VARIABLES);
 }
 
 #[test]
@@ -152,12 +170,11 @@ fn what_is_wrong_in_the_file_names_its_line() {
         ],
     );
     refused(
-        "api:\n  tokenFile: x\nlog: {file: a, maxSize: 1, reconcileEvery: 0}\n",
+        "api:\n  tokenFile: x\nlog: {files: a}\n",
         &[
             "c.yaml:2: api.tokenFile: is not supported yet",
-            "c.yaml:3: log.file: is not supported yet",
-            "c.yaml:3: log.maxSize: is not supported yet",
-            "c.yaml:3: log.reconcileEvery: is not supported yet",
+            "c.yaml:3: log.files: is unknown; did you mean file? Allowed are level, file, maxSize, \
+             reconcileEvery",
         ],
     );
     refused(
@@ -200,6 +217,17 @@ fn values_are_checked() {
             "log: {level: loud}",
             "log.level: must be error, warn, info, debug or trace, found \"loud\"",
         ),
+        ("log: {file: l}", "log.file: must be stderr or an absolute path, found \"l\""),
+        ("log: {file: /var/log/}", "log.file: must name a file, found \"/var/log/\""),
+        ("log: {maxSize: 15Ki}", "log.maxSize: must be from 16Ki to 1Gi, found \"15Ki\""),
+        (
+            "log: {maxSize: big}",
+            "log.maxSize: must be a size as 64Mi, 1Gi, 500k or a number of bytes, found \"big\"",
+        ),
+        (
+            "log: {reconcileEvery: -1}",
+            "log.reconcileEvery: must be a number from 0 to 1000000, found \"-1\"",
+        ),
         ("node: a b", "node: must be 1 to 128 letters, digits, '.', '_' or '-', found \"a b\""),
     ] {
         refused(file, &[&format!("c.yaml:1: {error}")]);
@@ -211,11 +239,11 @@ fn values_are_checked() {
 #[test]
 fn all_origins_are_checked_and_told() {
     let flags = Flags { log_level: Some("x".to_owned()), ..Flags::default() };
-    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_LOG_FILE", "/m"), ("PATH", "/bin")];
+    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_API_LISTEN", ":1"), ("PATH", "/bin")];
     assert_eq!(
         outcome("workers: many\n", &environment, &flags).unwrap_err(),
         [
-            "BARGEE_LOG_FILE: is not supported yet",
+            "BARGEE_API_LISTEN: is not supported yet",
             "c.yaml:1: workers: must be a number from 1 to 32, found \"many\"",
             "BARGEE_WORKERS: must be a number from 1 to 32, found \"\"",
             "--log-level: must be error, warn, info, debug or trace, found \"x\"",

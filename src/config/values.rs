@@ -4,9 +4,16 @@ use std::path::PathBuf;
 
 use log::LevelFilter;
 
-use super::EngineKind;
-use crate::limits::{NODE_BYTES, SOCKET_PATH_BYTES, WORKERS_MAX};
+use super::{EngineKind, Settled};
+use crate::limits::{
+    AGENT_LOG_MAX_BYTES, AGENT_LOG_MIN_BYTES, NODE_BYTES, RECONCILE_EVERY_MAX, SOCKET_PATH_BYTES,
+    WORKERS_MAX,
+};
 use crate::yaml::shown;
+use crate::yaml::size::{digits, show_size, size};
+
+/// `log.file` where there is none.
+const STDERR: &str = "stderr";
 
 /// `node`
 pub fn node(text: &str) -> Result<String, String> {
@@ -59,9 +66,8 @@ pub fn socket(text: &str) -> Result<PathBuf, String> {
 
 /// `workers`
 pub fn workers(text: &str) -> Result<usize, String> {
-    let digits = text.bytes().all(|byte| byte.is_ascii_digit());
-    match text.parse() {
-        Ok(number) if digits && (1..=WORKERS_MAX).contains(&number) => Ok(number),
+    match digits(text) {
+        Some(number) if (1..=WORKERS_MAX).contains(&number) => Ok(number),
         _ => Err(format!("must be a number from 1 to {WORKERS_MAX}, found {}", shown(text))),
     }
 }
@@ -76,4 +82,39 @@ pub fn log_level(text: &str) -> Result<LevelFilter, String> {
         "trace" => Ok(LevelFilter::Trace),
         _ => Err(format!("must be error, warn, info, debug or trace, found {}", shown(text))),
     }
+}
+
+/// `log.file`
+pub fn log_file(text: &str) -> Result<Option<PathBuf>, String> {
+    if text == STDERR {
+        return Ok(None);
+    }
+    match directory(text) {
+        Ok(path) if path.file_name().is_some() && !text.ends_with('/') => Ok(Some(path)),
+        Ok(_) => Err(format!("must name a file, found {}", shown(text))),
+        Err(_) => Err(format!("must be {STDERR} or an absolute path, found {}", shown(text))),
+    }
+}
+
+/// The same as it is read.
+pub fn show_log_file(settled: &Settled) -> String {
+    let file = settled.log_file.value.as_ref();
+    file.map_or_else(|| STDERR.to_owned(), |path| path.display().to_string())
+}
+
+/// `log.maxSize`
+pub fn log_max_size(text: &str) -> Result<u64, String> {
+    let bytes = size(text)?;
+    if (AGENT_LOG_MIN_BYTES..=AGENT_LOG_MAX_BYTES).contains(&bytes) {
+        return Ok(bytes);
+    }
+    let (least, most) = (AGENT_LOG_MIN_BYTES >> 10, show_size(AGENT_LOG_MAX_BYTES));
+    Err(format!("must be from {least}Ki to {most}, found {}", shown(text)))
+}
+
+/// `log.reconcileEvery`
+pub fn reconcile_every(text: &str) -> Result<u64, String> {
+    digits(text).filter(|number| *number <= RECONCILE_EVERY_MAX).ok_or_else(|| {
+        format!("must be a number from 0 to {RECONCILE_EVERY_MAX}, found {}", shown(text))
+    })
 }

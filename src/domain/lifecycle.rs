@@ -7,6 +7,7 @@ use std::sync::Arc;
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
 use super::health::RunHealth;
+use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
@@ -165,6 +166,8 @@ pub struct Workload {
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
+    /// Whether the current container is on its way out.
+    pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
     /// Its calls time out: it shares one worker with others of its kind.
@@ -246,6 +249,7 @@ impl Workload {
             live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
+            leaving: Leaving::No,
             unknowns: 0,
             slow: Slow::No,
             pulled: 0,
@@ -449,6 +453,7 @@ impl Workload {
         if slot == Slot::Current {
             self.note_health(health, context);
         }
+        self.note_removing(slot, &phase, context);
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
@@ -467,37 +472,6 @@ impl Workload {
             _ => {}
         }
         self.match_generation();
-    }
-
-    /// Takes in that the container in `slot` is not there.
-    pub fn read_absent(&mut self, slot: Slot, context: Context) {
-        self.unknowns = 0;
-        self.retry_at = None;
-        match slot {
-            // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => {
-                self.set_seen(slot, Seen::Absent);
-                self.unreserve();
-            }
-            Slot::Discard => self.drop_discard(),
-            Slot::Previous => self.lose_previous(),
-            Slot::Current => {
-                if self.record.desired == Desired::Running {
-                    let on_probation = self.on_probation();
-                    self.judge_vanished(context);
-                    if on_probation && !self.on_probation() {
-                        // The one before it is in its place already.
-                        return;
-                    }
-                } else {
-                    self.record.current = None;
-                    self.record.own_stop = None;
-                    self.stop_deadline = None;
-                    self.dirty = true;
-                }
-                self.set_seen(slot, Seen::Absent);
-            }
-        }
     }
 
     fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {

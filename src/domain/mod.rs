@@ -39,6 +39,8 @@ mod slow;
 
 mod stops;
 
+pub mod leaving;
+
 mod rebuild;
 
 pub mod health;

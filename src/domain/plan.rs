@@ -2,6 +2,7 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
+use super::leaving::Leaving;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
@@ -286,6 +287,9 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
         Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Removing if w.leaving == Leaving::Hangs => {
+            again(w, s, Decision::Discard(Slot::Current))
+        }
         Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
         Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
     }

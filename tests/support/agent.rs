@@ -183,6 +183,12 @@ impl Agent {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
+    /// The same with all that it logged until now.
+    pub fn settled_log(&self) -> String {
+        super::pause(super::LOG_SETTLES);
+        self.log()
+    }
+
     fn log_file(&self) -> PathBuf {
         self.folder.path().join("log")
     }

@@ -22,6 +22,7 @@ use super::slow::Slow;
 use super::time::{Now, Span, Tick};
 use super::view::{Status, TaskId};
 use crate::limits;
+pub use passed::Passed;
 
 mod answers;
 
@@ -36,6 +37,8 @@ mod directory;
 mod journal;
 
 mod listing;
+
+mod passed;
 
 mod publish;
 
@@ -123,6 +126,7 @@ pub struct Machine {
     out: Vec<Effect>,
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
+    passed: Passed,
 }
 
 /// What is known of the engine and its event stream.
@@ -200,6 +204,7 @@ impl Machine {
             last_step: 0,
             out: Vec::new(),
             answers: Vec::new(),
+            passed: Passed::default(),
         };
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
@@ -386,6 +391,7 @@ impl Machine {
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        self.passed.due += 1;
         w.start_waits = false;
         w.settle(context);
         self.tell_stuck(uid);
@@ -408,6 +414,7 @@ impl Machine {
             if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
                 break;
             }
+            self.passed.actions += 1;
             self.carry_out(uid, decision);
         }
         self.arm(uid);

@@ -256,6 +256,34 @@ fn opening_a_good_store_writes_nothing() {
     assert!(before == state());
 }
 
+/// A crash loop, with its exit and its start written each time.
+#[test]
+fn b08_thousands_of_restarts_do_not_grow_the_files() {
+    let home = Home::new();
+    let mut opened = home.open();
+    let store = &mut opened.store;
+    store.connection.as_ref().unwrap().pragma_update(None, "synchronous", "OFF").unwrap();
+    must(store, true, vec![insert(&bare(1)), insert(&bare(2))]);
+    let size = |home: &Home| -> u64 {
+        home.names().iter().map(|name| fs::metadata(home.file(name)).unwrap().len()).sum()
+    };
+    let mut most = [0; 2];
+    for number in 0..10_000_u64 {
+        let looping = Record {
+            restart_count: number,
+            current: Some(instance(number)),
+            last_error: format!("exitCode={number} oomKilled=false"),
+            ..bare(1)
+        };
+        must(store, false, vec![update(&looping)]);
+        let half = usize::from(number >= 5_000);
+        if number % 50 == 0 {
+            most[half] = most[half].max(size(&home));
+        }
+    }
+    assert!(most[1] <= most[0], "{most:?}");
+}
+
 #[test]
 fn a_full_disk_is_an_error_and_changes_nothing() {
     let home = filled(&[bare(1)]);

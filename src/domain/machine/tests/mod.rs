@@ -39,6 +39,8 @@ mod pulls;
 
 mod rebuild;
 
+mod reports;
+
 mod restart;
 
 mod shutdown;
