@@ -55,6 +55,7 @@ struct Monitor {
     pulls_out: HashMap<PullId, Arc<Cancel>>,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
+    drained: Sender<()>,
     /// When the stop has to be over, on the boot clock.
     stop_by_ms: Option<u64>,
 }
@@ -66,7 +67,7 @@ struct Monitor {
 pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<()>> {
     let rooms = rooms.clone();
     thread::spawn("monitor", move || {
-        let Core { machine, first, mails, ended } = core;
+        let Core { machine, first, mails, drained, ended } = core;
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -83,6 +84,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             pulls_out: HashMap::new(),
             asks: HashMap::new(),
             last_ask: 0,
+            drained,
             stop_by_ms: None,
         };
         monitor.apply(first);
@@ -186,6 +188,8 @@ impl Monitor {
                     self.rooms.engine.close_events();
                 }
                 Effect::Answer(ask, answer) => self.answer(ask, answer),
+                // Of one drain there is one end, and room for it.
+                Effect::Drained => drop(self.drained.try_send(())),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
                 shown @ (Effect::Publish(..)

@@ -31,6 +31,8 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod heard;
+
 mod discards;
 
 mod rebuild;
@@ -40,6 +42,10 @@ pub mod stuck;
 pub mod judge;
 
 pub mod recent;
+
+pub mod quiesce;
+
+pub mod drain;
 
 pub mod plan;
 

@@ -2,6 +2,7 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
+use super::drain;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
@@ -23,6 +24,19 @@ pub struct Surroundings<'a> {
     pub claimed_by: Option<&'a str>,
     /// No other workload needs the network of the application.
     pub last_of_application: bool,
+    /// What the agent does at the moment.
+    pub mode: Mode,
+}
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// It keeps workloads as they are declared.
+    Reconciling,
+    /// Reconciling is held: it looks, and does nothing.
+    Quiesced,
+    /// It stops its workloads before it ends. Whether it is the turn of this one.
+    Draining(bool),
 }
 
 /// The next step, or a change of the record that needs no step.
@@ -30,6 +44,8 @@ pub struct Surroundings<'a> {
 pub enum Decision {
     /// Nothing to do until something happens or a deadline passes.
     Nothing,
+    /// Something to do, and reconciling is held.
+    Held,
     /// Look at the container.
     Inspect(Slot),
     /// Wait for this, and look again when it may be over.
@@ -67,6 +83,28 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    match s.mode {
+        Mode::Reconciling => decide(w, s),
+        Mode::Quiesced => held(w, decide(w, s)),
+        Mode::Draining(turn) => drain::plan(w, turn, now),
+    }
+}
+
+/// The one gate of a quiesce. Looks go on, those too that what is held would have come before.
+fn held(w: &Workload, decision: Decision) -> Decision {
+    if matches!(decision, Decision::Nothing | Decision::Inspect(_) | Decision::Hold(_)) {
+        return decision;
+    }
+    look(w, &[Slot::Current, Slot::Next, Slot::Discard]).unwrap_or(Decision::Held)
+}
+
+/// The look at the first of `slots` that needs one.
+pub(super) fn look(w: &Workload, slots: &[Slot]) -> Option<Decision> {
+    slots.iter().find(|&&slot| w.must_look(slot)).map(|&slot| Decision::Inspect(slot))
+}
+
+fn decide(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
     if w.kill.is_some() && !w.must_look(Slot::Current) {
         return Decision::OperatorKill;
     }
@@ -76,9 +114,8 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
         return discard;
     }
-    let slots = [Slot::Current, Slot::Next];
-    if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
-        return Decision::Inspect(slot);
+    if let Some(look) = look(w, &[Slot::Current, Slot::Next]) {
+        return look;
     }
     let decision = match w.record.desired {
         Desired::Deleted => plan_removal(w, s),
@@ -88,7 +125,7 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if decision == Decision::Nothing { discard } else { decision }
 }
 
-fn plan_discard(w: &Workload, now: Tick) -> Decision {
+pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if w.record.discards.is_empty() {
         return Decision::Nothing;
     }
@@ -145,7 +182,7 @@ fn plan_stopped(w: &Workload, now: Tick) -> Decision {
 }
 
 /// What brings the container in `slot` to its end; `None`: it has come to it.
-fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
+pub(super) fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
     if !w.may_live(slot) {
         return None;
     }
@@ -275,6 +312,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
+        w.stop_in_doubt,
         w.discard_deadline,
         w.removal_rests_until,
         w.stable_at(context),

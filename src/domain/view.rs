@@ -6,6 +6,7 @@ use std::sync::Arc;
 use super::declared::Declared;
 use super::names::{ContainerId, Source, Uid};
 use super::observed::EngineInfo;
+use super::quiesce::Quiesce;
 use super::record::Desired;
 use super::time::Tick;
 
@@ -129,6 +130,8 @@ pub struct View {
     pub info: String,
     /// The next try or deadline that `info` speaks of.
     pub next_attempt: Option<Tick>,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What the container really is.
     pub runtime_state: RuntimeState,
     /// Progress of the pull it waits for.
@@ -245,6 +248,8 @@ pub struct Status {
     pub journal: (usize, usize),
     /// Tasks that are not settled.
     pub tasks: usize,
+    /// Reconciling is held.
+    pub quiesced: Option<Quiesce>,
     /// The manifests directory; `None`: it is not there.
     pub manifests: Option<Arc<Manifests>>,
     /// Things that somebody should know: `(type, message)`.

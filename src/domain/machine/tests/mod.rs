@@ -19,6 +19,8 @@ mod crash;
 
 mod directory;
 
+mod drain;
+
 mod engine;
 
 mod entries;
@@ -28,6 +30,8 @@ mod journal;
 mod late;
 
 mod pulls;
+
+mod quiesce;
 
 mod rebuild;
 
