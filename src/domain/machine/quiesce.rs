@@ -121,7 +121,8 @@ impl Machine {
     // --- begin and end -------------------------------------------------------------------------
 
     fn begin_quiesce(&mut self, quiesce: Quiesce) -> String {
-        let span = quiesce.until.since(self.now.tick).words();
+        // Writing it took a moment.
+        let span = Span::seconds(quiesce.until.since(self.now.tick).0.div_ceil(1_000)).words();
         let now = if self.quiesced.is_some() { "from now on " } else { "" };
         let text = format!(
             "reconciling is held {now}for {span}: what is asked for is kept, and carried out when \

@@ -202,8 +202,9 @@ impl Machine {
     fn put_off_replay(&mut self) {
         let left = std::mem::take(&mut self.journal.replay.left);
         if !left.is_empty() {
+            let count = entries(left.len());
             let text =
-                format!("{} of the journal wait until reconciling goes on", entries(left.len()));
+                format!("{count} of the journal: nothing is done before reconciling goes on");
             self.log(Level::Info, text);
         }
     }

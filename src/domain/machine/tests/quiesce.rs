@@ -345,3 +345,20 @@ fn a_resume_of_nothing_says_so() {
     let mut world = World::new();
     assert_eq!(world.resume(), "reconciling is not held, so there is nothing to resume");
 }
+
+#[test]
+fn it_is_told_in_the_time_that_was_asked_for_though_writing_it_took_a_moment() {
+    let mut world = World::new();
+    world.pace = world::Pace::SlowStore;
+    world.store_hangs = true;
+    let ask = world.next_ask();
+    world.feed(Event::Ask(ask, Request::Quiesce(Span(900_000))));
+    let hung = world.hung.take().expect("a commit");
+    assert!(!world.is_held());
+    world.now += 40;
+    world.feed(Event::Committed(hung, Ok(())));
+    match &world.answers[&ask] {
+        Answer::Done(text) => assert!(text.starts_with("reconciling is held for 15m: "), "{text}"),
+        other => panic!("{other:?}"),
+    }
+}
