@@ -54,7 +54,7 @@ impl Ends<'_> {
         // The machine ends it in time. This is for one that hangs.
         let by = limits::DRAIN_MS + limits::DRAIN_KILL_MS + limits::DRAIN_BLOCKED_MS;
         select! {
-            recv(self.drained) -> _ => Ok(()),
+            recv(self.drained) -> ended => ended.map_err(|_| AgentError::MonitorEnded),
             recv(self.signals) -> signal => {
                 let signal = signal.unwrap_or(0);
                 log::warn!("signal {signal}: the drain is cut short, what runs is left running");

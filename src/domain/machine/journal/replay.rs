@@ -175,7 +175,7 @@ impl Machine {
             return;
         }
         if self.holds_still() {
-            self.put_off_replay();
+            return self.put_off_replay();
         }
         let now = self.now.tick;
         while let Some(&(at, seq)) = self.journal.replay.deadlines.first() {
@@ -197,14 +197,13 @@ impl Machine {
         }
     }
 
-    /// While reconciling is held nothing is looked for or removed, and nothing is made that what was
+    /// While reconciling is held nothing is looked for or removed, and nothing is made that what is
     /// left could be in the way of: its end need not be waited for.
     fn put_off_replay(&mut self) {
-        let left = std::mem::take(&mut self.journal.replay.left);
-        if !left.is_empty() {
-            let count = entries(left.len());
-            let text =
-                format!("{count} of the journal: nothing is done before reconciling goes on");
+        self.journal.replay.open = true;
+        let left = std::mem::take(&mut self.journal.replay.left).len();
+        if left > 0 {
+            let text = format!("{} of the journal wait until reconciling goes on", entries(left));
             self.log(Level::Info, text);
         }
     }
