@@ -4,7 +4,7 @@
 use std::cmp::Reverse;
 
 use super::lifecycle::{Context, FlightKind, Slot, Workload};
-use super::plan::{Decision, look, plan_discard, stop};
+use super::plan::{Decision, look, plan_discard, stop, stop_previous};
 use super::record::Desired;
 use super::time::{Span, Tick};
 use crate::limits;
@@ -22,7 +22,7 @@ impl Rank {
 
 /// What is done for a workload whose turn it is, or is not yet.
 pub fn plan(w: &Workload, turn: bool, now: Tick) -> Decision {
-    if let Some(look) = look(w, &[Slot::Current, Slot::Next]) {
+    if let Some(look) = look(w, &[Slot::Current, Slot::Next, Slot::Previous]) {
         return look;
     }
     if !turn || has_ended(w) {
@@ -33,14 +33,17 @@ pub fn plan(w: &Workload, turn: bool, now: Tick) -> Decision {
             return decision;
         }
     }
-    plan_discard(w, now)
+    match w.may_live(Slot::Previous) {
+        true => stop_previous(w, now),
+        false => plan_discard(w, now),
+    }
 }
 
 /// No process of it lives, and none is about to.
 pub fn has_ended(w: &Workload) -> bool {
     let starts = w.step.as_ref().is_some_and(|f| matches!(f.kind, FlightKind::Start(_)));
-    let lives = w.may_live(Slot::Current) || w.may_live(Slot::Next) || w.discards_may_live();
-    !(starts || lives)
+    let lives = [Slot::Current, Slot::Next, Slot::Previous].into_iter().any(|s| w.may_live(s));
+    !(starts || lives || w.discards_may_live())
 }
 
 impl Workload {

@@ -37,6 +37,8 @@ mod discards;
 
 mod rebuild;
 
+mod stable;
+
 pub mod stuck;
 
 pub mod judge;
@@ -48,6 +50,8 @@ pub mod quiesce;
 pub mod drain;
 
 pub mod plan;
+
+mod probation;
 
 pub mod show;
 

@@ -49,6 +49,7 @@ pub fn container(name: &str, command: &[&str]) -> NewContainer {
         env: BTreeMap::new(),
         network: None,
         volume_prefix: "bargee-conformance.".into(),
+        ports_to_check: Vec::new(),
     }
 }
 

@@ -17,6 +17,7 @@ mod quiescing;
 mod rebuilding;
 mod rest;
 mod restarting;
+mod returning;
 mod slow;
 mod stopping;
 mod stores;

@@ -177,6 +177,7 @@ impl Machine {
             self.with(uid, |w, _| {
                 w.stop_deadline = w.stop_deadline.map(|at| at.min(now));
                 w.discard_deadline = w.discard_deadline.map(|at| at.min(now));
+                w.previous_deadline = w.previous_deadline.map(|at| at.min(now));
             });
             self.mark(uid);
         }

@@ -311,3 +311,19 @@ fn without_workloads_it_is_over_at_once() {
     world.drain();
     assert_eq!(world.drained, 1);
 }
+
+#[test]
+fn an_update_on_probation_goes_on_after_it() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {})]);
+    world.pass(60_000);
+    world.apply(&[&workload("a", |spec| spec.image = "image:2".to_owned())]);
+    world.pass(10_000);
+    world.drain();
+    assert_eq!((world.running(), world.drained), (0, 1));
+    world.tell_to_stop();
+    let mut world = world.restart_agent(BOOT);
+    assert_eq!((world.state("a"), world.view("a").failed_update.clone()), (State::RunningOk, None));
+    world.pass(60_000);
+    assert_eq!((world.view("a").observed_generation, world.engine.containers.len()), (2, 1));
+}

@@ -29,6 +29,8 @@ mod journal;
 
 mod late;
 
+mod probation;
+
 mod pulls;
 
 mod quiesce;

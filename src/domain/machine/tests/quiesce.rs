@@ -362,3 +362,21 @@ fn it_is_told_in_the_time_that_was_asked_for_though_writing_it_took_a_moment() {
         other => panic!("{other:?}"),
     }
 }
+
+#[test]
+fn an_update_that_fails_meanwhile_goes_back_later() {
+    let mut world = World::new();
+    world.apply(&[&image("a", "image:1")]);
+    world.pass(MINUTE);
+    world.apply(&[&image("a", "image:2")]);
+    world.pass(10_000);
+    world.quiesce(limits::QUIESCE_MS);
+    world.exit("a", 1);
+    // Before the next try of the update.
+    world.pass(3 * MINUTE);
+    world.expect_no_deed();
+    assert_eq!(world.running(), 0);
+    world.resume();
+    assert_eq!((world.state("a"), world.view("a").observed_generation), (State::RunningOk, 1));
+    assert!(world.view("a").failed_update.is_some());
+}
