@@ -35,6 +35,16 @@ pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Reconciling is held this long when nobody says how long.
+pub const QUIESCE_MS: u64 = 900_000;
+/// And this long at most: one that is forgotten must end.
+pub const QUIESCE_MAX_MS: u64 = 24 * 3_600_000;
+/// A drain takes this long in all before what still lives is killed.
+pub const DRAIN_MS: u64 = 180_000;
+/// And this long after it, to see the end of what was killed.
+pub const DRAIN_KILL_MS: u64 = 5_000;
+/// A drain gives up when it could neither record nor send a stop for this long.
+pub const DRAIN_BLOCKED_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.
 pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
@@ -304,6 +314,8 @@ pub const AGENT_LOG_STOP_MS: u64 = 500;
 pub const RECONCILE_EVERY_MAX: u64 = 1_000_000;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(QUIESCE_MS <= QUIESCE_MAX_MS);
+const _: () = assert!(DRAIN_BLOCKED_MS > ENGINE_LOOK_MS && DRAIN_BLOCKED_MS < DRAIN_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
 // A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
 const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);

@@ -71,7 +71,7 @@ impl ReconcileLog {
 pub fn cause(event: &Event) -> &'static str {
     match event {
         Event::Deadline => "deadline",
-        Event::Stopping => "stop",
+        Event::Stopping | Event::Drain(_) => "stop",
         Event::Ask(..) => "request",
         Event::Committed(..) => "store",
         Event::StreamUp(_) | Event::StreamDown(_) => "stream",

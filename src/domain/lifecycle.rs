@@ -153,6 +153,9 @@ pub struct Workload {
     /// The run to which SIGKILL was sent because its stop did not end it.
     pub killed: Option<OwnStop>,
     /// As `stop_deadline`, for the first of the discards.
+    /// A stop of the present run is recorded that nobody wants any more: until then it may end so.
+    pub stop_in_doubt: Option<Tick>,
+    /// The same as `stop_deadline` for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// The same for the previous one, which somebody else started.
     pub previous_deadline: Option<Tick>,
@@ -188,6 +191,8 @@ pub struct Workload {
     pub pull_phase: PullPhase,
     /// It is to be started, and as many starts as may be are in flight.
     pub start_waits: bool,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -242,6 +247,7 @@ impl Workload {
             recent_exits: Vec::new(),
             stop_deadline: None,
             killed: None,
+            stop_in_doubt: None,
             discard_deadline: None,
             previous_deadline: None,
             removal_rests_until: None,
@@ -259,6 +265,7 @@ impl Workload {
             pulling: false,
             pull_phase: PullPhase::default(),
             start_waits: false,
+            awaits_resume: false,
             hold: None,
             start_expected: None,
             start_shown: false,
@@ -331,26 +338,6 @@ impl Workload {
         [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard]
             .into_iter()
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
-    }
-
-    /// The start of `id` that shows on the event stream is our own, and read already.
-    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
-            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
-        {
-            self.start_shown = true;
-            return true;
-        }
-        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
-    }
-
-    /// What was heard during the step that just ended makes what it read old.
-    pub fn take_heard(&mut self) {
-        for id in std::mem::take(&mut self.heard) {
-            if let Some(slot) = self.slot_of(&id) {
-                self.mark_stale(slot);
-            }
-        }
     }
 
     /// The first of the discards was removed; while a step is in flight, its answer says so.

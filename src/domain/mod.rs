@@ -33,6 +33,8 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod heard;
+
 mod discards;
 
 mod slow;
@@ -52,6 +54,10 @@ pub mod stuck;
 pub mod judge;
 
 pub mod recent;
+
+pub mod quiesce;
+
+pub mod drain;
 
 pub mod plan;
 

@@ -39,6 +39,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         state: shown.state,
         info: shown.info,
         next_attempt: shown.at,
+        awaits_resume: w.awaits_resume,
         runtime_state: shown.runtime,
         health: w.verdict().map(|verdict| verdict.health),
         pull: pull.filter(|_| w.pulling),
@@ -336,6 +337,7 @@ fn doing(w: &Workload) -> String {
     match w.step.as_ref().map(|flight| flight.kind) {
         _ if w.pulling => pull_info(w),
         _ if w.start_waits => start_wait(),
+        _ if w.awaits_resume => "not gone on with".to_owned(),
         Some(FlightKind::Create) => "creating the new container".to_owned(),
         Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
         Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),

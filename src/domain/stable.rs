@@ -51,6 +51,7 @@ impl Workload {
     /// nothing leads back to the one before it afterwards.
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
+        self.doubt_stop(context);
         self.take_up_update(context);
         if !self.is_stable(context) || self.stale[Slot::Current as usize] {
             return;

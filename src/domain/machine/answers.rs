@@ -294,6 +294,8 @@ impl Machine {
         let text = match (spec.pull, pulled) {
             (Pull::Never, _) => "the image is not on this device, and pull is never: load it",
             (_, true) => "the image was pulled, and the engine does not find it",
+            // The create finds that out again.
+            (_, false) if self.holds_still() => return,
             (_, false) => return self.begin_pull(uid),
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);

@@ -17,6 +17,7 @@ use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
 use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
+use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
 use super::slow::Slow;
 use super::time::{Now, Span, Tick};
@@ -34,6 +35,8 @@ mod commits;
 
 mod directory;
 
+mod drain;
+
 mod journal;
 
 mod listing;
@@ -43,6 +46,8 @@ mod passed;
 mod publish;
 
 mod pulls;
+
+mod quiesce;
 
 mod starts;
 
@@ -80,6 +85,8 @@ pub struct Start {
     pub notices: Vec<String>,
     /// Where the manifests directory is.
     pub manifests: Place,
+    /// Reconciling was held when the last agent ended.
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The state of the agent.
@@ -120,6 +127,9 @@ pub struct Machine {
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
     directory: directory::Directory,
+    /// Reconciling is held.
+    quiesced: Option<Quiesce>,
+    drain: Option<drain::Drain>,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
@@ -199,6 +209,8 @@ impl Machine {
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
             directory: directory::Directory::new(start.manifests),
+            quiesced: None,
+            drain: None,
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
@@ -225,6 +237,7 @@ impl Machine {
             w.rearm_update(machine.context());
             machine.install(w);
         }
+        machine.take_quiesce(start.quiesce);
         machine.take_entries(start.entries);
         machine.pass();
         machine.publish_status();
@@ -239,6 +252,7 @@ impl Machine {
         match event {
             Event::Deadline => {}
             Event::Stopping => self.on_stopping(),
+            Event::Drain(per_container) => self.on_drain(per_container),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
@@ -254,6 +268,7 @@ impl Machine {
         }
         self.take_deadlines();
         self.pass();
+        self.tend_drain();
         self.tend_journal();
         self.tend_directory();
         self.flush();
@@ -267,9 +282,11 @@ impl Machine {
         let workloads = self.wakes.first().map(|(tick, _)| *tick);
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready());
+        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
+        let rare = [journal, pulls, directory, quiesce, drain];
+        [workloads, list, flush].into_iter().chain(rare).flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -324,6 +341,7 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.leave_drain(&w);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -373,6 +391,7 @@ impl Machine {
             self.mark(&uid);
         }
         self.end_stalled_pulls();
+        self.check_quiesce();
         self.check_list_deadline();
     }
 
@@ -393,6 +412,7 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         self.passed.due += 1;
         w.start_waits = false;
+        w.awaits_resume = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
@@ -405,6 +425,10 @@ impl Machine {
             let Some(w) = self.workloads.get(uid) else { return };
             let decision = plan::plan(w, &self.surroundings(w));
             if decision == Decision::Nothing || self.queued_as_slow(w) {
+                break;
+            }
+            if decision == Decision::Held {
+                self.with(uid, |w, _| w.awaits_resume = true);
                 break;
             }
             if turn == 8 {
@@ -422,6 +446,7 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+        self.note_drained(uid);
     }
 
     /// Once when a workload becomes stuck in restarts, and once when it is not any more.
@@ -446,6 +471,7 @@ impl Machine {
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
+            mode: self.mode(w),
         }
     }
 

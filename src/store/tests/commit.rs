@@ -6,6 +6,8 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::quiesce::Quiesce;
+use crate::domain::time::Tick;
 use crate::store::database::RawRow;
 use crate::store::rows;
 
@@ -17,6 +19,22 @@ fn records_come_back_as_they_were() {
     assert_eq!(opened.records, records);
     assert!(opened.whole);
     assert!(opened.notices.is_empty(), "{:?}", opened.notices);
+}
+
+#[test]
+fn what_is_held_is_kept_until_it_is_not() {
+    let home = Home::new();
+    assert_eq!(home.open().quiesce, None);
+    let boot = BootId::new("b 1");
+    let held = Quiesce { boot, since: Tick(5), until: Tick(905_000) };
+    let longer = Quiesce { until: Tick(9_000_000), ..held.clone() };
+    // In one transaction the last one stands.
+    let writes = [&held, &longer].map(|one| Write::Quiesce(Some(one.clone())));
+    let group = writes.map(|write| commit(false, vec![write]));
+    assert!(home.open().store.commit(&group, 0).iter().all(Result::is_ok));
+    assert_eq!(home.open().quiesce, Some(longer));
+    must(&mut home.open().store, false, vec![Write::Quiesce(None)]);
+    assert_eq!(home.open().quiesce, None);
 }
 
 fn random_record() -> impl Strategy<Value = Record> {

@@ -19,6 +19,8 @@ mod crash;
 
 mod directory;
 
+mod drain;
+
 mod engine;
 
 mod entries;
@@ -36,6 +38,8 @@ mod many;
 mod probation;
 
 mod pulls;
+
+mod quiesce;
 
 mod rebuild;
 
