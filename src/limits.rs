@@ -35,6 +35,13 @@ pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
 
+/// An engine that has none of the containers may be followed by the one that has them within this
+/// time: a disk that is mounted late.
+pub const ENGINE_REPLACED_MS: u64 = 300_000;
+/// Containers that must be missing, and all of them, so that an engine that calls itself as before
+/// counts as another one; a single one may have been removed by hand.
+pub const ENGINE_REPLACED_CONTAINERS: usize = 2;
+
 /// `schedule` of a workload when the manifest names none.
 pub const SCHEDULE: u32 = 100;
 /// Largest `schedule` that a manifest may name.

@@ -100,6 +100,7 @@ impl World {
             engine: "docker",
             store: StoreId::new(STORE),
             whole: true,
+            known_engine: None,
             boot: BootId::new("boot"),
             token: "token".to_owned(),
             entries: Vec::new(),

@@ -245,6 +245,7 @@ fn make_machine(
         engine: config.engine.value.as_str(),
         store: opened.store_id.clone(),
         whole: opened.whole,
+        known_engine: opened.engine.clone(),
         boot: BootId::new(boot::boot_id()?),
         token: opened.token.clone(),
         entries: std::mem::take(&mut opened.entries),

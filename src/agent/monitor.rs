@@ -181,6 +181,7 @@ impl Monitor {
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
                 // Ahead of the steps: what they wait for may be in it.
                 Effect::List(id) => self.jobs.push_front(Job::List(id)),
+                Effect::Identify => published.ask_identity(),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::declared::Declared;
 use super::event::AskId;
 use super::intent::{Entry, Seq};
-use super::names::{ContainerId, InstanceName, Key, Uid};
+use super::names::{ContainerId, EngineId, InstanceName, Key, Uid};
 use super::record::Record;
 use super::view::{Status, Task, TaskId, Transition, View};
 
@@ -26,6 +26,8 @@ pub enum Effect {
     CancelPull(PullId),
     /// List the containers of this node.
     List(ListId),
+    /// Ask the engine what it calls itself ahead of the next listing.
+    Identify,
     /// Close the event stream and open it again: it is in doubt.
     ReopenStream,
     /// Answer an ask.
@@ -103,6 +105,8 @@ pub enum Write {
     DropEntry(Seq),
     /// The store is whole: its containers were all found, or none of another store is there.
     MarkWhole,
+    /// The engine that all containers of this store are on, as far as is known.
+    KnowEngine(EngineId),
 }
 
 /// One step on the engine for one workload.

@@ -37,6 +37,8 @@ mod rebuild;
 
 pub mod stuck;
 
+mod elsewhere;
+
 pub mod judge;
 
 pub mod recent;

@@ -104,6 +104,11 @@ shared_text! {
     BootId
 }
 shared_text! {
+    /// What an engine calls itself and where it keeps its data: containers and volumes that were
+    /// made on one are not on another.
+    EngineId
+}
+shared_text! {
     /// `<version>-<hex>` over all that a container is made from.
     SpecHash
 }

@@ -67,6 +67,10 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    if w.is_elsewhere() {
+        // A signal reaches nothing, and is told so.
+        return if w.kill.is_some() { Decision::OperatorKill } else { Decision::Nothing };
+    }
     if w.kill.is_some() && !w.must_look(Slot::Current) {
         return Decision::OperatorKill;
     }

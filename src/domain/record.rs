@@ -100,6 +100,8 @@ pub struct Record {
     pub last_error_at_ms: u64,
     /// The boot under which it was last asked to run.
     pub boot: Option<BootId>,
+    /// Since when its containers have been missing because the engine is another one.
+    pub elsewhere: Option<BootTick>,
 }
 
 impl Record {
@@ -136,6 +138,7 @@ impl Record {
             last_error: String::new(),
             last_error_at_ms: 0,
             boot: None,
+            elsewhere: None,
         }
     }
 }

@@ -20,6 +20,10 @@ struct Shown {
 /// The workload as people see it. `pull` is the progress of the pull it waits for.
 pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View {
     let shown = match w.record.desired {
+        _ if w.is_elsewhere() => {
+            let (state, runtime, info, at) = w.shown_elsewhere();
+            Shown { state, runtime, info, at }
+        }
         Desired::Deleted => shown_deleted(w),
         Desired::Stopped => shown_stopped(w),
         Desired::Running => shown_running(w, context),

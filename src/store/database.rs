@@ -34,6 +34,8 @@ pub enum Meta {
     Schema,
     /// The highest number that a journal entry ever had.
     LastSeq,
+    /// The engine that the containers are on.
+    Engine,
 }
 
 impl Meta {
@@ -44,6 +46,7 @@ impl Meta {
             Self::Revision => "revision",
             Self::Schema => "schema",
             Self::LastSeq => "lastSeq",
+            Self::Engine => "engine",
         }
     }
 }
@@ -247,6 +250,7 @@ impl<'c> Writer<'c> {
             Write::Update(record) => self.update(record),
             Write::Delete(uid) => self.delete(uid),
             Write::MarkWhole => Ok(put_meta(self.connection, Meta::Whole, "1")?),
+            Write::KnowEngine(id) => Ok(put_meta(self.connection, Meta::Engine, id.as_str())?),
             Write::Intend(entry) => self.journal.intend(self.connection, entry),
             Write::Claim(entry) => self.journal.claim(self.connection, entry),
             Write::Settle(seq) => self.journal.settle(self.connection, *seq),

@@ -4,6 +4,7 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::domain::intent::{Entry, Seq};
+use crate::domain::names::EngineId;
 use crate::domain::record::Record;
 
 use super::database::{self, Damaged, Meta, WriteError, Writer, put_meta};
@@ -59,6 +60,7 @@ struct Opening<'a> {
 struct Loaded {
     id: RandomId,
     whole: bool,
+    engine: Option<EngineId>,
     revision: u64,
     records: Vec<Record>,
     entries: Vec<Entry>,
@@ -161,7 +163,8 @@ impl Opening<'_> {
         let (mut notices, taken) = (unused(&plan), taken(&plan));
         notices.extend(told);
         let records = plan.records;
-        Ok(Loaded { id, whole, revision, records, entries, last_seq, notices, taken })
+        let engine = database::meta(connection, Meta::Engine)?.map(EngineId::new);
+        Ok(Loaded { id, whole, engine, revision, records, entries, last_seq, notices, taken })
     }
 
     /// The journal, the highest number that must not be used again, and what to tell. Where the
@@ -204,7 +207,8 @@ impl Opening<'_> {
 
     /// Brings the files beside the database to what it says, if they do not say it already.
     fn finish(mut self, connection: Connection, loaded: Loaded) -> Result<Opened, StoreError> {
-        let Loaded { id, whole, revision, records, entries, last_seq, notices, .. } = loaded;
+        let Loaded { id, whole, engine, revision, records, entries, last_seq, notices, .. } =
+            loaded;
         self.notices.extend(notices);
         self.check_id(&id);
         let mut mirror = Mirror::of(id.clone(), revision, &records);
@@ -230,7 +234,7 @@ impl Opening<'_> {
         let (store_id, next_seq) = (id.store_id(), Seq(last_seq.saturating_add(1)));
         let notices = store.take_notices();
         let token = store.journal.token().to_owned();
-        Ok(Opened { store, records, store_id, whole, entries, next_seq, token, notices })
+        Ok(Opened { store, records, store_id, whole, engine, entries, next_seq, token, notices })
     }
 
     /// Makes the reserve if it is missing. The store works without.

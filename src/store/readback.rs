@@ -63,6 +63,7 @@ impl<'a> Expected<'a> {
                 self.entries.insert(*seq, None);
             }
             Write::MarkWhole => self.metas.push((Meta::Whole, "1".to_owned())),
+            Write::KnowEngine(id) => self.metas.push((Meta::Engine, id.to_string())),
         }
     }
 

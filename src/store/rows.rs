@@ -137,6 +137,8 @@ struct Body<'a> {
     last_error_at_ms: u64,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     boot: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    elsewhere: Option<BootTickRow<'a>>,
 }
 
 /// A file of the manifests directory, in rows and in `workloads.json`.
@@ -262,6 +264,7 @@ impl<'a> Body<'a> {
             last_error: record.last_error.as_str().into(),
             last_error_at_ms: record.last_error_at_ms,
             boot: record.boot.as_ref().map(|boot| boot.as_str().into()),
+            elsewhere: record.elsewhere.as_ref().map(BootTickRow::of),
         })
     }
 
@@ -297,6 +300,7 @@ impl<'a> Body<'a> {
             last_error: self.last_error.into_owned(),
             last_error_at_ms: self.last_error_at_ms,
             boot: self.boot.map(BootId::new),
+            elsewhere: self.elsewhere.map(BootTickRow::boot_tick),
         })
     }
 }

@@ -60,6 +60,9 @@ impl Machine {
                 self.on_found(uid, slot, *reading);
                 self.sort_out_twins(uid, slot);
             }
+            (FlightKind::Inspect(slot), Outcome::NotFound) if self.may_be_elsewhere(uid) => {
+                self.unknown(uid, Some(slot));
+            }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.forget_container(uid, slot);
                 self.with(uid, |w, context| w.read_absent(slot, context));

@@ -31,6 +31,8 @@ pub(super) enum Purpose {
     Drop(AskId, Seq),
     /// The store is whole.
     Whole,
+    /// The store knows the engine.
+    Engine,
 }
 
 impl Machine {
@@ -67,6 +69,7 @@ impl Machine {
             // It is still there at the next full compare.
             Purpose::Sweep(..) => {}
             Purpose::Drop(ask, seq) => self.on_dropped(ask, seq, result),
+            Purpose::Engine => self.on_engine_known(result.is_ok()),
             Purpose::Whole => self.store_state.whole = result.is_ok(),
         }
     }

@@ -15,7 +15,7 @@ use super::fault::FaultKind;
 use super::id_map::IdMap;
 use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
-use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
+use super::names::{BootId, ContainerId, EngineId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
 use super::record::{Desired, Record};
 use super::time::{Now, Span, Tick};
@@ -40,6 +40,8 @@ mod publish;
 
 mod pulls;
 
+mod replaced;
+
 mod starts;
 
 mod stream;
@@ -60,6 +62,8 @@ pub struct Start {
     pub store: StoreId,
     /// The store knows all that was ever made from it.
     pub whole: bool,
+    /// The engine that the containers are on, as far as the store knows.
+    pub known_engine: Option<EngineId>,
     /// The present boot.
     pub boot: BootId,
     /// What the journal's entries of this process carry.
@@ -104,6 +108,7 @@ pub struct Machine {
     order: u64,
 
     engine: EngineLink,
+    acquaintance: replaced::Acquaintance,
     store_state: StoreState,
     journal: journal::Journal,
     pulls: pulls::Pulls,
@@ -184,6 +189,7 @@ impl Machine {
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
+            acquaintance: replaced::Acquaintance::with(start.known_engine),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
             pulls: pulls::Pulls::default(),
@@ -215,10 +221,13 @@ impl Machine {
             if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
                 record.refusals = 0;
             }
-            machine.install(Workload::new(record));
+            let mut w = Workload::new(record);
+            machine.go_on_waiting(&mut w);
+            machine.install(w);
         }
         machine.take_entries(start.entries);
         machine.pass();
+        machine.tend_engine();
         machine.publish_status();
         let effects = std::mem::take(&mut machine.out);
         (machine, effects)
@@ -235,6 +244,8 @@ impl Machine {
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
+            Event::StreamLost => self.on_stream_lost(),
+            Event::Identity(id) => self.acquaintance.introduce(id),
             Event::Container(event) => self.on_container(&event),
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
@@ -245,7 +256,9 @@ impl Machine {
             Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
+        self.end_waiting_in_time();
         self.pass();
+        self.tend_engine();
         self.tend_journal();
         self.tend_directory();
         self.flush();
@@ -261,7 +274,8 @@ impl Machine {
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
         let journal = self.journal.next_deadline(self.engine_is_ready());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+        let replaced = self.replaced_deadline();
+        [workloads, list, flush, journal, pulls, directory, replaced].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -316,6 +330,7 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.acquaintance.leave(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -439,9 +454,9 @@ impl Machine {
         }
     }
 
-    /// It answers, and one listing was read since it came back.
+    /// It answers, and one listing was read since it came back, or became another one.
     fn engine_is_ready(&self) -> bool {
-        self.engine.up && self.engine.listed
+        self.engine.up && self.engine.listed && self.acquaintance.is_met()
     }
 
     /// Another workload with this key is on its way out.

@@ -31,6 +31,8 @@ mod pulls;
 
 mod rebuild;
 
+mod replaced;
+
 mod restart;
 
 mod shutdown;

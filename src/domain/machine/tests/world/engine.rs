@@ -8,7 +8,7 @@ use crate::domain::declared::Declared;
 use crate::domain::effect::{NewContainer, Op};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::names::{ContainerId, Uid};
+use crate::domain::names::{ContainerId, EngineId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
 /// One container of the made-up engine.
@@ -26,6 +26,8 @@ pub struct Made {
 #[derive(Debug, Default)]
 pub struct Engine {
     pub containers: BTreeMap<String, Made>,
+    /// What it calls itself.
+    pub identity: Option<EngineId>,
     /// Every operation that reached it, as a word.
     pub calls: Vec<String>,
     /// Faults for the next calls of this word.
@@ -62,8 +64,8 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, unremovable, gone, late, last, .. } = self;
-        Self { containers, unremovable, gone, late, last, ..Self::default() }
+        let Self { containers, identity, unremovable, gone, late, last, .. } = self;
+        Self { containers, identity, unremovable, gone, late, last, ..Self::default() }
     }
 
     /// The next fault for calls of `word`.

@@ -88,6 +88,8 @@ pub struct World {
     pub died: Option<String>,
     /// Commits are sent and never answered.
     pub store_hangs: bool,
+    /// The engine is asked what it calls itself.
+    identify: bool,
     /// Listings are taken and not answered.
     pub hold_list: bool,
     /// Calls beginning with one of these words are taken and not answered.
@@ -104,6 +106,7 @@ pub fn start(boot: &str, store: &Store) -> Start {
         engine: "docker",
         store: StoreId::new("0123456789abcdef"),
         whole: store.kept.whole,
+        known_engine: store.kept.engine.clone(),
         boot: BootId::new(boot),
         seed: 7,
         records: store.kept.rows.values().cloned().collect(),
@@ -158,6 +161,7 @@ impl World {
             left: 0,
             died: None,
             store_hangs: false,
+            identify: false,
             hold_list: false,
             unanswered: Vec::new(),
         };
@@ -325,6 +329,7 @@ impl World {
                 }
                 Effect::Pull(pull, image) => self.pull(pull, &image),
                 Effect::CancelPull(pull) => self.engine.calls.push(format!("cancel {}", pull.0)),
+                Effect::Identify => self.identify = true,
                 Effect::List(id) => self.list(id),
                 other => self.show(other),
             }
@@ -429,6 +434,9 @@ impl World {
     fn list(&mut self, id: ListId) {
         if self.engine.gone || !self.leaves(|| "list".to_owned()) {
             return;
+        }
+        if std::mem::take(&mut self.identify) {
+            self.events.push_back(Event::Identity(self.engine.identity.clone()));
         }
         let listing = Event::Listing(id, self.engine.list(self.now));
         if self.hold_list {
