@@ -39,6 +39,8 @@ pub mod stuck;
 
 mod elsewhere;
 
+mod boot;
+
 pub mod judge;
 
 pub mod recent;

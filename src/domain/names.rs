@@ -171,6 +171,14 @@ impl Source {
         }
     }
 
+    /// Its place within a pass: what is lower is looked at first. Whoever steers the device from
+    /// afar would come before what is declared on it.
+    pub fn turn(self) -> u8 {
+        match self {
+            Self::Local | Self::Directory => 0,
+        }
+    }
+
     /// The inverse of [`Source::as_str`].
     pub fn parse(text: &str) -> Option<Self> {
         [Self::Local, Self::Directory].into_iter().find(|source| source.as_str() == text)

@@ -140,7 +140,7 @@ impl Machine {
                 self.mark(&uid);
             }
         }
-        self.sweep(&orphans);
+        self.leftovers.set_orphans(orphans);
     }
 
     /// A new store is whole once no container of another store is left for its node.

@@ -34,6 +34,8 @@ mod directory;
 
 mod journal;
 
+mod leftovers;
+
 mod listing;
 
 mod publish;
@@ -101,6 +103,7 @@ pub struct Machine {
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<starts::Turn>,
+    leftovers: leftovers::Leftovers,
     starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
@@ -185,6 +188,7 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            leftovers: leftovers::Leftovers::default(),
             starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
@@ -216,12 +220,9 @@ impl Machine {
             let text = format!("{key} is declared by two rows of the store; one of them goes");
             machine.log(Level::Warn, text);
         }
-        for mut record in records {
-            // A reboot gives what was given up a fresh set of tries.
-            if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
-                record.refusals = 0;
-            }
+        for record in records {
             let mut w = Workload::new(record);
+            w.wake_up(Context { now, boot: &machine.boot });
             machine.go_on_waiting(&mut w);
             machine.install(w);
         }
@@ -392,6 +393,7 @@ impl Machine {
             let Some(turn) = self.starts.next() else { break };
             self.attend(&turn.uid);
         }
+        self.clear_leftovers();
     }
 
     /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
@@ -410,7 +412,10 @@ impl Machine {
         for turn in 0.. {
             let Some(w) = self.workloads.get(uid) else { return };
             let decision = plan::plan(w, &self.surroundings(w));
-            if decision == Decision::Nothing || self.queued_as_slow(w) {
+            if decision == Decision::Nothing
+                || self.queued_as_slow(w)
+                || self.leftovers.take(w, &decision)
+            {
                 break;
             }
             if turn == 8 {

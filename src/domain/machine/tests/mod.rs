@@ -15,6 +15,8 @@ use crate::domain::view::{RuntimeState, State, TaskState};
 
 mod asks;
 
+mod boot;
+
 mod crash;
 
 mod directory;
