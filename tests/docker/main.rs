@@ -3,6 +3,7 @@
 
 mod adopting;
 mod arm;
+mod booting;
 mod commanding;
 mod crashing;
 mod damage;
@@ -13,6 +14,7 @@ mod many;
 mod orphans;
 mod pulling;
 mod rebuilding;
+mod replaced;
 mod rest;
 mod restarting;
 mod slow;

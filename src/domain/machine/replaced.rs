@@ -177,9 +177,9 @@ impl Machine {
         let keys = self.end_waiting(|w| w.elsewhere_until().is_some_and(|at| at <= now));
         if !keys.is_empty() {
             let minutes = limits::ENGINE_REPLACED_MS / 60_000;
+            let keys = names(&keys);
             let text = format!(
-                "the engine before did not come back in {minutes} minutes; made anew without it: {}",
-                names(&keys)
+                "the engine before did not come back in {minutes} minutes; made anew: {keys}"
             );
             self.log(Level::Warn, text);
         }

@@ -20,7 +20,8 @@ fn defaults_are_filled_in() {
         "{\"apiVersion\":\"bargee/v1\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"web\",\
          \"application\":\"default\"},\"spec\":{\"image\":\"a\",\"pull\":\"missing\",\
          \"network\":\"bridge\",\"restart\":{\"policy\":\"always\",\"delay\":\"10s\",\
-         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"rerun\":\"never\",\"stop\":{\"grace\":\"10s\"},\
+         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"rerun\":\"never\",\
+         \"stop\":{\"grace\":\"10s\"},\
          \"schedule\":100,\
          \"log\":{\"driver\":\"\",\"maxSize\":\"10Mi\",\"maxFiles\":3}}}"
     );
