@@ -35,6 +35,8 @@ pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
 
+/// A wall clock that differs by this much from what passed on the boot clock was set.
+pub const CLOCK_SET_MS: u64 = 30_000;
 /// An engine that has none of the containers may be followed by the one that has them within this
 /// time: a disk that is mounted late.
 pub const ENGINE_REPLACED_MS: u64 = 300_000;

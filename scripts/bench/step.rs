@@ -218,6 +218,7 @@ fn record(n: usize) -> Result<Record> {
     let run = Run {
         started_at_ns: 1_796_040_714_852_890_716,
         since,
+        since_ms: 0,
         pid: 4_000,
         ip: Some("10.0.0.2".to_owned()),
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],

@@ -530,6 +530,7 @@ impl Workload {
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
+            since_ms: known.map_or(context.now.wall_ms, |r| r.since_ms),
             pid: reading.pid,
             ip: reading.ip.clone(),
             ports: reading.ports.clone(),

@@ -176,6 +176,8 @@ pub struct Run {
     pub started_at_ns: u64,
     /// When it was first seen running.
     pub since: BootTick,
+    /// The same on the wall clock, unix milliseconds; 0: not known.
+    pub since_ms: u64,
     /// Process id.
     pub pid: u32,
     /// Address on its network.

@@ -3,8 +3,8 @@
 
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit};
-use super::time::Tick;
+use super::record::{Desired, Exit, Run};
+use super::time::{Now, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
 use super::{restart, stuck};
 use crate::limits;
@@ -48,6 +48,9 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         instance: record.current.as_ref().map(|c| c.name.to_string()),
         pid: live.map_or(0, |r| r.pid),
         started_at_ms: run.map_or(0, |run| run.started_at_ns / 1_000_000),
+        run_seen: run
+            .filter(|run| live.is_some() && run.since.boot == *context.boot)
+            .and_then(seen),
         ip: live.and_then(|r| r.ip.clone()),
         ports: live.map(|r| r.ports.clone()).unwrap_or_default(),
         image_id: run.map(|r| r.image_id.clone()).unwrap_or_default(),
@@ -64,6 +67,10 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
             .filter(|f| f.generation == record.generation)
             .map(|f| (f.generation, f.cause.clone())),
     }
+}
+
+fn seen(run: &Run) -> Option<Now> {
+    (run.since_ms > 0).then_some(Now { tick: run.since.tick, wall_ms: run.since_ms })
 }
 
 fn shown(state: State, runtime: RuntimeState, info: impl Into<String>) -> Shown {

@@ -173,6 +173,8 @@ struct RunRow<'a> {
     started_at_ns: u64,
     #[serde(borrow)]
     since: BootTickRow<'a>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    since_ms: u64,
     pid: u32,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     ip: Option<Text<'a>>,
@@ -356,6 +358,7 @@ impl<'a> RunRow<'a> {
         Self {
             started_at_ns: run.started_at_ns,
             since: BootTickRow::of(&run.since),
+            since_ms: run.since_ms,
             pid: run.pid,
             ip: run.ip.as_deref().map(Into::into),
             ports: run.ports.iter().map(|port| port.as_str().into()).collect(),
@@ -368,6 +371,7 @@ impl<'a> RunRow<'a> {
         Run {
             started_at_ns: self.started_at_ns,
             since: self.since.boot_tick(),
+            since_ms: self.since_ms,
             pid: self.pid,
             ip: self.ip.map(Cow::into_owned),
             ports: self.ports.into_iter().map(Cow::into_owned).collect(),

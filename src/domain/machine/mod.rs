@@ -28,6 +28,8 @@ mod asks;
 
 mod carry;
 
+mod clock;
+
 mod commits;
 
 mod directory;
@@ -236,7 +238,7 @@ impl Machine {
 
     /// Takes in one event and says what is to be done.
     pub fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
-        self.now = now;
+        self.note_clock(now);
         self.order += 1;
         match event {
             Event::Deadline => {}

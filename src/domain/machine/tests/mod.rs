@@ -17,6 +17,8 @@ mod asks;
 
 mod boot;
 
+mod clock;
+
 mod crash;
 
 mod directory;

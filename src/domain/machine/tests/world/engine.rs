@@ -26,6 +26,8 @@ pub struct Made {
 #[derive(Debug, Default)]
 pub struct Engine {
     pub containers: BTreeMap<String, Made>,
+    /// How far the wall clock is ahead of the boot clock, in milliseconds.
+    pub clock_ahead: i64,
     /// What it calls itself.
     pub identity: Option<EngineId>,
     /// Every operation that reached it, as a word.
@@ -64,8 +66,13 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, identity, unremovable, gone, late, last, .. } = self;
-        Self { containers, identity, unremovable, gone, late, last, ..Self::default() }
+        let Self { containers, clock_ahead, identity, unremovable, gone, late, last, .. } = self;
+        Self { containers, clock_ahead, identity, unremovable, gone, late, last, ..Self::default() }
+    }
+
+    /// The wall clock when the boot clock says `now`.
+    pub fn wall_ms(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.clock_ahead)
     }
 
     /// The next fault for calls of `word`.
@@ -198,10 +205,10 @@ impl Engine {
         }
         let crashes = self.crashing_images.contains(&made.image);
         self.last += 1;
-        let last = self.last;
+        let (last, wall_ms) = (self.last, self.wall_ms(now));
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
-        made.started_at_ns = now * 1_000_000 + last;
+        made.started_at_ns = wall_ms * 1_000_000 + last;
         let (mut read, uid) = (reading(made), made.tags.uid.clone());
         if !self.stream_silent {
             self.show(id.clone(), uid.clone(), ContainerAction::Started);

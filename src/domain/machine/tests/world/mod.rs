@@ -39,6 +39,7 @@ pub struct World {
 
     // What outlives the agent.
     pub boot: String,
+    /// The boot clock.
     pub now: u64,
     pub store: Store,
     pub engine: Engine,
@@ -170,6 +171,11 @@ impl World {
         world
     }
 
+    /// Both clocks. That of the wall is the engine's too.
+    pub fn clocks(&self) -> Now {
+        Now { tick: Tick(self.now), wall_ms: self.engine.wall_ms(self.now) }
+    }
+
     // --- death and birth -----------------------------------------------------------------------
 
     /// The agent dies with everything that was under way, and another one starts on what was
@@ -210,7 +216,7 @@ impl World {
         self.died = None;
         self.left = 0;
         self.store.reopen(&format!("token-{}", self.lives));
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
         let seed = 1_000 + self.lives;
         let (machine, effects) = Machine::new(Start { seed, ..start(&self.boot, &self.store) }, at);
         self.machine = machine;
@@ -288,7 +294,7 @@ impl World {
                 released = gated;
             }
         }
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
         let effects = self.machine.step(at, event);
         for step in released {
             self.release(step);
