@@ -262,6 +262,9 @@ pub const FINISH_MS: u64 = 2_000;
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Samples from one look at the processes of all running workloads to the next; one that is not
+/// found is looked for again with the next sample.
+pub const CENSUS_SAMPLES: u64 = FULL_COMPARE_MS / STATS_MS;
 /// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;

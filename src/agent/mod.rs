@@ -36,6 +36,8 @@ use stop::Threads;
 
 mod backend;
 
+mod census;
+
 mod host;
 
 mod inbox;
@@ -292,7 +294,7 @@ fn start_threads(
     threads.monitor = Some(monitor::start(core, out, rooms)?);
     let (stop, stopped) = bounded(0);
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
-    threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
+    threads.stats = Some(stats::start(rooms, threads.usage.clone(), stopped)?);
     threads.stop = Some(stop);
     let (reader, stop_reader) = manifests::start(rooms, &manifests_path(config))?;
     threads.manifests = Some(reader);

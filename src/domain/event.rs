@@ -34,6 +34,9 @@ pub enum Event {
     Identity(Option<EngineId>),
     /// A line of the event stream.
     Container(ContainerEvent),
+    /// The process of this container, by the id that the engine gave it, was looked for twice and
+    /// is gone.
+    ProcessGone(ContainerId, u32),
     /// Of the other stores that have containers in the listing that comes next, those whose agents
     /// run on this device.
     Neighbours(BTreeSet<StoreId>),

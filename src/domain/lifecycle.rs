@@ -483,7 +483,9 @@ impl Workload {
                 let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
                 self.fail_update(cause, context);
             }
-            (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
+            (Slot::Current, Phase::Exited | Phase::Dead | Phase::Gone) if ran => {
+                self.judge_exit(context)
+            }
             _ => {}
         }
         self.match_generation();

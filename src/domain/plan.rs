@@ -77,7 +77,7 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     // A discard that may live comes first: its successor waits for it. The rest of the discards
     // goes when there is nothing more urgent.
     let discard = plan_discard(w, now);
-    if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
+    if discard != Decision::Nothing && is_urgent(w) {
         return discard;
     }
     let slots = [Slot::Current, Slot::Next];
@@ -90,6 +90,13 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
         Desired::Running => plan_running(w, s),
     };
     if decision == Decision::Nothing { discard } else { decision }
+}
+
+/// A discard that may live, or that may still hold the ports of one that did.
+fn is_urgent(w: &Workload) -> bool {
+    let gone = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Gone);
+    let held = gone && w.discards_failed == 0;
+    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || held
 }
 
 fn plan_discard(w: &Workload, now: Tick) -> Decision {
@@ -250,7 +257,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     };
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
-        Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Dead | Phase::Gone => again(w, s, Decision::Discard(Slot::Current)),
         Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
         Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
     }

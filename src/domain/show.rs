@@ -125,7 +125,9 @@ fn shown_running(w: &Workload, context: Context) -> Shown {
 fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
     match phase {
         Phase::Running => running(w),
-        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead => not_running(w, context),
+        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead | Phase::Gone => {
+            not_running(w, context)
+        }
         Phase::Stopping => {
             shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
         }
@@ -263,7 +265,10 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
             let text = restart::crash_text(exit).unwrap_or_default();
             shown(State::FailedExecFailed, RuntimeState::Failed, text)
         }
-        None => shown(State::FailedLost, RuntimeState::Failed, "its container vanished"),
+        None if exit.error.is_empty() => {
+            shown(State::FailedLost, RuntimeState::Failed, "its container vanished")
+        }
+        None => shown(State::FailedLost, RuntimeState::Failed, exit.error.clone()),
     }
 }
 
@@ -287,7 +292,11 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
 }
 
 fn exit_words(exit: &Exit) -> String {
-    exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+    match exit.code {
+        Some(code) => format!("exitCode={code}"),
+        None if exit.error.is_empty() => "vanished".to_owned(),
+        None => exit.error.clone(),
+    }
 }
 
 /// What a new container is made for.

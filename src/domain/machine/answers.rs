@@ -126,6 +126,7 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
+        let reading = self.ghosts.see_through(reading);
         let gap = self.engine.gap && slot != Slot::Discard;
         self.with(uid, |w, context| {
             // What it read may have ended with the engine.

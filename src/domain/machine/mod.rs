@@ -34,6 +34,8 @@ mod commits;
 
 mod directory;
 
+mod gone;
+
 mod journal;
 
 mod leftovers;
@@ -106,6 +108,7 @@ pub struct Machine {
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<starts::Turn>,
     leftovers: leftovers::Leftovers,
+    ghosts: gone::Ghosts,
     starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
@@ -191,6 +194,7 @@ impl Machine {
             by_container: IdMap::default(),
             due: BTreeSet::new(),
             leftovers: leftovers::Leftovers::default(),
+            ghosts: gone::Ghosts::default(),
             starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
@@ -250,6 +254,7 @@ impl Machine {
             Event::StreamLost => self.on_stream_lost(),
             Event::Identity(id) => self.acquaintance.introduce(id),
             Event::Container(event) => self.on_container(&event),
+            Event::ProcessGone(id, pid) => self.on_process_gone(&id, pid),
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),

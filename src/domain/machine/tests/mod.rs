@@ -27,6 +27,8 @@ mod engine;
 
 mod entries;
 
+mod gone;
+
 mod journal;
 
 mod late;
