@@ -92,11 +92,13 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if decision == Decision::Nothing { discard } else { decision }
 }
 
-/// A discard that may live, or that may still hold the ports of one that did.
+/// A discard that may live, or whose process is gone while the engine may still hold its ports. An
+/// engine that cannot even remove it holds up nobody for longer than one try.
 fn is_urgent(w: &Workload) -> bool {
     let gone = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Gone);
-    let held = gone && w.discards_failed == 0;
-    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || held
+    let has_ports = !w.record.declared.spec.ports.is_empty();
+    let holds_ports = gone && has_ports && w.discards_failed == 0;
+    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || holds_ports
 }
 
 fn plan_discard(w: &Workload, now: Tick) -> Decision {

@@ -9,6 +9,7 @@ mod crashing;
 mod damage;
 mod directory;
 mod engine_down;
+mod gone;
 mod making;
 mod many;
 mod orphans;

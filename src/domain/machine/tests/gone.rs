@@ -1,11 +1,18 @@
 //! The engine says that a container runs, and its process is gone.
 
 use super::*;
+use crate::domain::declared::{Port, Protocol};
 
 const TEXT: &str = "its process is gone, though the engine says that it runs";
 
 fn policy(name: &str, policy: RestartPolicy) -> Arc<Declared> {
     workload(name, |spec| spec.restart.policy = policy)
+}
+
+fn with_port(spec: &mut Spec) {
+    let protocol = Protocol::Tcp;
+    let port = Port { host_ip: None, host_port: Some(80), container_port: 80, protocol };
+    spec.ports.push(port);
 }
 
 /// A world in which `web` runs, for a while.
@@ -29,8 +36,8 @@ fn b131_a_workload_whose_process_is_gone_is_made_anew() {
         let mut world = world(of);
         let before = world.container("web");
         report(&mut world, 1);
-        // What is left of it may hold its ports.
-        assert_eq!(world.engine.calls, ["inspect", "remove", "create image:1", "start"]);
+        // What is left of it may take long to remove.
+        assert_eq!(world.engine.calls, ["inspect", "create image:1", "start", "remove"]);
         let view = world.view("web");
         assert_eq!((view.state, view.restart_count), (State::RunningOk, 1));
         assert_eq!(view.last_error, TEXT);
@@ -39,6 +46,16 @@ fn b131_a_workload_whose_process_is_gone_is_made_anew() {
         world.pass(120_000);
         assert_eq!(world.view("web").restart_count, 1, "counted once");
     }
+}
+
+#[test]
+fn what_is_left_of_one_with_ports_is_removed_before_they_are_needed() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", with_port)]);
+    world.pass(31_000);
+    world.engine.calls.clear();
+    report(&mut world, 1);
+    assert_eq!(world.engine.calls, ["inspect", "remove", "create image:1", "start"]);
 }
 
 #[test]
@@ -88,7 +105,9 @@ fn what_was_looked_for_too_early_is_not_believed() {
 
 #[test]
 fn one_that_cannot_be_removed_holds_up_nothing() {
-    let mut world = world(RestartPolicy::Always);
+    let mut world = World::new();
+    world.apply(&[&workload("web", with_port), &workload("other", |_| {})]);
+    world.pass(31_000);
     let before = world.container("web");
     world.engine.unremovable.push(before.clone());
     report(&mut world, 1);
