@@ -50,6 +50,15 @@ pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
 
+/// A wall clock that differs by this much from what passed on the boot clock was set.
+pub const CLOCK_SET_MS: u64 = 30_000;
+/// An engine that has none of the containers may be followed by the one that has them within this
+/// time: a disk that is mounted late.
+pub const ENGINE_REPLACED_MS: u64 = 300_000;
+/// Containers that must be missing, and all of them, so that an engine that calls itself as before
+/// counts as another one; a single one may have been removed by hand.
+pub const ENGINE_REPLACED_CONTAINERS: usize = 2;
+
 /// `schedule` of a workload when the manifest names none.
 pub const SCHEDULE: u32 = 100;
 /// Largest `schedule` that a manifest may name.
@@ -284,6 +293,9 @@ pub const FINISH_MS: u64 = 2_000;
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Samples from one look at the processes of all running workloads to the next; one that is not
+/// found is looked for again with the next sample.
+pub const CENSUS_SAMPLES: u64 = FULL_COMPARE_MS / STATS_MS;
 /// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;

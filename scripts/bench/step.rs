@@ -100,6 +100,7 @@ impl World {
             engine: "docker",
             store: StoreId::new(STORE),
             whole: true,
+            known_engine: None,
             boot: BootId::new("boot"),
             token: "token".to_owned(),
             entries: Vec::new(),
@@ -218,6 +219,7 @@ fn record(n: usize) -> Result<Record> {
     let run = Run {
         started_at_ns: 1_796_040_714_852_890_716,
         since,
+        since_ms: 0,
         pid: 4_000,
         ip: Some("10.0.0.2".to_owned()),
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],

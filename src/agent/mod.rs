@@ -37,6 +37,7 @@ use stop::Threads;
 
 mod backend;
 
+mod census;
 mod ending;
 
 mod host;
@@ -260,6 +261,7 @@ fn make_machine(
         engine: config.engine.value.as_str(),
         store: opened.store_id.clone(),
         whole: opened.whole,
+        known_engine: opened.engine.clone(),
         boot: BootId::new(boot::boot_id()?),
         token: opened.token.clone(),
         entries: std::mem::take(&mut opened.entries),
@@ -307,7 +309,7 @@ fn start_threads(
     threads.monitor = Some(monitor::start(core, out, rooms)?);
     let (stop, stopped) = bounded(0);
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
-    threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
+    threads.stats = Some(stats::start(rooms, threads.usage.clone(), stopped)?);
     threads.stop = Some(stop);
     let (reader, stop_reader) = manifests::start(rooms, &manifests_path(config))?;
     threads.manifests = Some(reader);

@@ -193,6 +193,7 @@ impl Monitor {
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
                 Effect::List(id) => self.jobs.add_list(id),
+                Effect::Identify => published.ask_identity(),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();

@@ -9,6 +9,7 @@ use crate::domain::health_check::Health;
 use crate::domain::quiesce::Quiesce;
 use crate::domain::time::Now;
 use crate::domain::view::{Manifests, State, Status, Task, TaskState, Transition, View};
+use crate::limits;
 
 /// What every workload of one answer has in common.
 #[derive(Clone, Copy)]
@@ -62,7 +63,7 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         ip_address: view.ip.clone().unwrap_or_default(),
         ports: view.ports.clone(),
         created_at: view.created_at_ms,
-        started_at: view.started_at_ms,
+        started_at: started_at(view, common.now),
         cpu_usage: usage
             .and_then(|usage| usage.cpu_percent)
             .map(|percent| (percent * 100.0).round() / 100.0),
@@ -82,6 +83,16 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         labels: view.declared.labels.clone(),
         manifest: RawValue::from_string(view.declared.manifest.to_string()).ok(),
     }
+}
+
+/// When the run began, by the wall clock as it is now: a device may boot in 1970 and learn the time
+/// later, and the time that passed since is none of that.
+fn started_at(view: &View, now: Now) -> u64 {
+    let set = view.run_seen.map_or(0, |seen| now.clock_set_since(seen));
+    if set.unsigned_abs() < limits::CLOCK_SET_MS {
+        return view.started_at_ms;
+    }
+    view.started_at_ms.saturating_add_signed(set)
 }
 
 /// Time until the next try; `None`: none is planned, or it is due.

@@ -292,9 +292,13 @@ Usage: bargee adopt NAME|--all
 
 const CONFIRM: &str = "\
 Say that what the agent holds back because it looks wrong is as it should be, and
-have it carried out: a manifests directory that is missing, unreadable, on another
-file system than before, or suddenly empty. `bargee status` says what is held and
-why (manifestsHeld). Workloads whose files are gone are then removed.
+have it carried out. `bargee status` says what is held and why:
+  manifestsHeld   a manifests directory that is missing, unreadable, on another file
+                  system than before, or suddenly empty; workloads whose files are
+                  gone are then removed
+  engineReplaced  an engine that has none of the containers that were made, as when
+                  its disk is not mounted; workloads are then made anew, with empty
+                  named volumes
 
 Usage: bargee confirm
 ";

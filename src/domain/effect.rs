@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::declared::{Declared, Port};
 use super::event::AskId;
 use super::intent::{Entry, Seq};
-use super::names::{ContainerId, InstanceName, Key, Uid};
+use super::names::{ContainerId, EngineId, InstanceName, Key, Uid};
 use super::quiesce::Quiesce;
 use super::record::Record;
 use super::view::{Status, Task, TaskId, Transition, View};
@@ -27,6 +27,8 @@ pub enum Effect {
     CancelPull(PullId),
     /// List the containers of this node.
     List(ListId),
+    /// Ask the engine what it calls itself ahead of the next listing.
+    Identify,
     /// Close the event stream and open it again: it is in doubt.
     ReopenStream,
     /// Answer an ask.
@@ -108,6 +110,8 @@ pub enum Write {
     MarkWhole,
     /// Reconciling is held, or is not any more.
     Quiesce(Option<Quiesce>),
+    /// The engine that all containers of this store are on, as far as is known.
+    KnowEngine(EngineId),
 }
 
 /// One step on the engine for one workload.

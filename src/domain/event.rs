@@ -8,7 +8,7 @@ use super::directory::Scan;
 use super::effect::{CommitId, ListId, PullId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
-use super::names::{ContainerId, Source, StoreId, Uid};
+use super::names::{ContainerId, EngineId, Source, StoreId, Uid};
 use super::observed::{EngineInfo, Listed, Reading};
 use super::time::Span;
 use super::view::PullProgress;
@@ -31,8 +31,16 @@ pub enum Event {
     StreamUp(EngineInfo),
     /// The event stream could not be opened, or ended.
     StreamDown(Fault),
+    /// The event stream ended, and what follows is being found out: until then the engine may be
+    /// another one.
+    StreamLost,
+    /// What the engine calls itself, ahead of the listing that comes next. `None`: it does not say.
+    Identity(Option<EngineId>),
     /// A line of the event stream.
     Container(ContainerEvent),
+    /// The process of this container, by the id that the engine gave it, was looked for twice and
+    /// is gone.
+    ProcessGone(ContainerId, u32),
     /// Of the other stores that have containers in the listing that comes next, those whose agents
     /// run on this device.
     Neighbours(BTreeSet<StoreId>),

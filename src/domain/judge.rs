@@ -5,7 +5,7 @@ use super::backoff;
 use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
-use super::observed::{Reading, Seen};
+use super::observed::{Phase, Reading, Seen};
 use super::record::{BootTick, Exit, OwedStart};
 use super::restart;
 use super::time::Span;
@@ -191,12 +191,14 @@ impl Workload {
 
 /// The exit that a reading shows.
 pub(super) fn exit_of(reading: &Reading, interrupted: bool) -> Exit {
+    let is_gone = reading.phase == Phase::Gone;
+    let gone = || "its process is gone, though the engine says that it runs".to_owned();
     Exit {
         container: reading.id.clone(),
         started_at_ns: reading.started_at_ns,
-        code: Some(reading.exit_code),
+        code: (!is_gone).then_some(reading.exit_code),
         oom_killed: reading.oom_killed,
-        error: reading.error.clone(),
+        error: if is_gone { gone() } else { reading.error.clone() },
         interrupted,
         unhealthy: false,
     }

@@ -455,7 +455,9 @@ impl Workload {
                 self.judge_successor(context);
             }
             (Slot::Current, Phase::Running) if self.on_probation() => self.judge_run(context),
-            (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
+            (Slot::Current, Phase::Exited | Phase::Dead | Phase::Gone) if ran => {
+                self.judge_exit(context);
+            }
             _ => {}
         }
         self.match_generation();
@@ -479,6 +481,7 @@ impl Workload {
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
+            since_ms: known.map_or(context.now.wall_ms, |r| r.since_ms),
             pid: reading.pid,
             ip: reading.ip.clone(),
             ports: reading.ports.clone(),

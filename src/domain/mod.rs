@@ -51,6 +51,10 @@ mod stable;
 
 pub mod stuck;
 
+mod elsewhere;
+
+mod boot;
+
 pub mod judge;
 
 pub mod recent;

@@ -44,6 +44,8 @@ pub enum Phase {
     Exited,
     /// The engine half removed it.
     Dead,
+    /// The engine says that it runs, and its process is gone.
+    Gone,
     /// A word that bargee does not know; shown as it is.
     Unknown(String),
 }
@@ -53,7 +55,7 @@ impl Phase {
     pub fn is_live(&self) -> bool {
         match self {
             Self::Running | Self::Restarting | Self::Paused | Self::Stopping => true,
-            Self::Created | Self::Removing | Self::Exited | Self::Dead => false,
+            Self::Created | Self::Removing | Self::Exited | Self::Dead | Self::Gone => false,
             // Not knowing is no licence to start a second one.
             Self::Unknown(_) => true,
         }

@@ -88,6 +88,10 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    if w.is_elsewhere() {
+        // A signal reaches nothing, and is told so.
+        return if w.kill.is_some() { Decision::OperatorKill } else { Decision::Nothing };
+    }
     match s.mode {
         Mode::Reconciling => decide(w, s),
         Mode::Quiesced => held(w, decide(w, s)),
@@ -117,7 +121,7 @@ fn decide(w: &Workload, s: &Surroundings) -> Decision {
     // A discard that may live comes first: its successor waits for it. The rest of the discards
     // goes when there is nothing more urgent.
     let discard = plan_discard(w, now);
-    if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
+    if discard != Decision::Nothing && is_urgent(w) {
         return discard;
     }
     if let Some(look) = look(w, &[Slot::Current, Slot::Next, Slot::Previous]) {
@@ -132,6 +136,15 @@ fn decide(w: &Workload, s: &Surroundings) -> Decision {
         Desired::Running => plan_running(w, s),
     };
     if decision == Decision::Nothing { discard } else { decision }
+}
+
+/// A discard that may live, or whose process is gone while the engine may still hold its ports. An
+/// engine that cannot even remove it holds up nobody for longer than one try.
+fn is_urgent(w: &Workload) -> bool {
+    let gone = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Gone);
+    let has_ports = !w.record.declared.spec.ports.is_empty();
+    let holds_ports = gone && has_ports && w.discards_failed == 0;
+    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || holds_ports
 }
 
 pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
@@ -328,7 +341,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     };
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
-        Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Dead | Phase::Gone => again(w, s, Decision::Discard(Slot::Current)),
         Phase::Removing if w.leaving == Leaving::Hangs => {
             again(w, s, Decision::Discard(Slot::Current))
         }

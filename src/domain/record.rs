@@ -103,6 +103,8 @@ pub struct Record {
     pub last_error_at_ms: u64,
     /// The boot under which it was last asked to run.
     pub boot: Option<BootId>,
+    /// Since when its containers have been missing because the engine is another one.
+    pub elsewhere: Option<BootTick>,
 }
 
 impl Record {
@@ -146,6 +148,7 @@ impl Record {
             last_error: String::new(),
             last_error_at_ms: 0,
             boot: None,
+            elsewhere: None,
         }
     }
 }
@@ -197,6 +200,8 @@ pub struct Run {
     pub started_at_ns: u64,
     /// When it was first seen running.
     pub since: BootTick,
+    /// The same on the wall clock, unix milliseconds; 0: not known.
+    pub since_ms: u64,
     /// Process id.
     pub pid: u32,
     /// Address on its network.

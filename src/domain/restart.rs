@@ -22,7 +22,8 @@ pub fn runs_again(policy: RestartPolicy, exit: &Exit) -> bool {
 /// What an exit is called in `errorMessage` and `stateInfo`; `None` for a clean one.
 pub fn crash_text(exit: &Exit) -> Option<String> {
     let Some(code) = exit.code else {
-        return Some("the container vanished".to_owned());
+        let vanished = || "the container vanished".to_owned();
+        return Some(Some(exit.error.clone()).filter(|e| !e.is_empty()).unwrap_or_else(vanished));
     };
     if code == 0 && !exit.oom_killed {
         return None;

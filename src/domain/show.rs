@@ -4,8 +4,8 @@
 use super::health_check::Verdict;
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit, Retry};
-use super::time::{Span, Tick};
+use super::record::{Desired, Exit, Retry, Run};
+use super::time::{Now, Span, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
 use super::{restart, stuck};
 use crate::limits;
@@ -21,6 +21,10 @@ struct Shown {
 /// The workload as people see it. `pull` is the progress of the pull it waits for.
 pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View {
     let shown = match w.record.desired {
+        _ if w.is_elsewhere() => {
+            let (state, runtime, info, at) = w.shown_elsewhere();
+            Shown { state, runtime, info, at }
+        }
         Desired::Deleted => shown_deleted(w),
         Desired::Stopped => shown_stopped(w),
         Desired::Running => shown_running(w, context),
@@ -47,6 +51,9 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         instance: record.current.as_ref().map(|c| c.name.to_string()),
         pid: live.map_or(0, |r| r.pid),
         started_at_ms: run.map_or(0, |run| run.started_at_ns / 1_000_000),
+        run_seen: run
+            .filter(|run| live.is_some() && run.since.boot == *context.boot)
+            .and_then(seen),
         ip: live.and_then(|r| r.ip.clone()),
         ports: live.map(|r| r.ports.clone()).unwrap_or_default(),
         image_id: run.map(|r| r.image_id.clone()).unwrap_or_default(),
@@ -60,6 +67,10 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
         update_retries: w.failed_update().is_some_and(|f| f.retry != Retry::Never),
     }
+}
+
+fn seen(run: &Run) -> Option<Now> {
+    (run.since_ms > 0).then_some(Now { tick: run.since.tick, wall_ms: run.since_ms })
 }
 
 fn shown(state: State, runtime: RuntimeState, info: impl Into<String>) -> Shown {
@@ -110,7 +121,9 @@ fn shown_running(w: &Workload, context: Context) -> Shown {
 fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
     match phase {
         Phase::Running => running(w),
-        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead => not_running(w, context),
+        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead | Phase::Gone => {
+            not_running(w, context)
+        }
         Phase::Stopping => {
             shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
         }
@@ -271,7 +284,10 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
             let text = restart::crash_text(exit).unwrap_or_default();
             shown(State::FailedExecFailed, RuntimeState::Failed, text)
         }
-        None => shown(State::FailedLost, RuntimeState::Failed, "its container vanished"),
+        None if exit.error.is_empty() => {
+            shown(State::FailedLost, RuntimeState::Failed, "its container vanished")
+        }
+        None => shown(State::FailedLost, RuntimeState::Failed, exit.error.clone()),
     }
 }
 
@@ -298,7 +314,8 @@ fn exit_words(exit: &Exit) -> String {
     match exit.code {
         _ if exit.unhealthy => "unhealthy".to_owned(),
         Some(code) => format!("exitCode={code}"),
-        None => "vanished".to_owned(),
+        None if exit.error.is_empty() => "vanished".to_owned(),
+        None => exit.error.clone(),
     }
 }
 

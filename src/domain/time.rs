@@ -30,6 +30,16 @@ impl Tick {
     }
 }
 
+impl Now {
+    /// By how much the wall clock was set since `earlier`, in milliseconds; negative: back. Within
+    /// one boot.
+    pub fn clock_set_since(self, earlier: Now) -> i64 {
+        let passed = |later: u64, earlier: u64| i128::from(later) - i128::from(earlier);
+        let set = passed(self.wall_ms, earlier.wall_ms) - passed(self.tick.0, earlier.tick.0);
+        i64::try_from(set).unwrap_or(if set < 0 { i64::MIN } else { i64::MAX })
+    }
+}
+
 impl Add<Span> for Tick {
     type Output = Tick;
     fn add(self, span: Span) -> Tick {
@@ -101,6 +111,15 @@ mod tests {
         for bad in ["", "0", "0s", "s", "-1s", "1.5s", "1d", "1 s", "99999999999999999999s"] {
             assert_eq!(Span::parse(bad), None, "{bad}");
         }
+    }
+
+    #[test]
+    fn a_clock_that_is_set_differs_from_one_that_goes() {
+        let now = |tick, wall_ms| Now { tick: Tick(tick), wall_ms };
+        assert_eq!(now(5_000, 9_000).clock_set_since(now(1_000, 5_000)), 0);
+        assert_eq!(now(5_000, 90_000).clock_set_since(now(1_000, 5_000)), 81_000);
+        assert_eq!(now(5_000, 0).clock_set_since(now(1_000, 5_000)), -9_000);
+        assert_eq!(now(0, u64::MAX).clock_set_since(now(u64::MAX, 0)), i64::MAX);
     }
 
     #[test]

@@ -9,7 +9,7 @@ use super::names::{ContainerId, Source, Uid};
 use super::observed::EngineInfo;
 use super::quiesce::Quiesce;
 use super::record::Desired;
-use super::time::Tick;
+use super::time::{Now, Tick};
 
 /// The state that people and dependencies go by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -147,6 +147,9 @@ pub struct View {
     pub pid: u32,
     /// Start of the run in unix milliseconds by the engine's clock; 0: none.
     pub started_at_ms: u64,
+    /// Both clocks when that was first seen, if it was in this boot and still runs: the wall clock
+    /// may have been set since.
+    pub run_seen: Option<Now>,
     /// Address on its network.
     pub ip: Option<String>,
     /// Ports as published.

@@ -6,7 +6,9 @@ use std::sync::Arc;
 use super::across::Apply;
 use super::quantity::{self, CPUS, SIZE, SPAN};
 use super::{choice, env, health, ports, render, shape, signal, volumes, words};
-use crate::domain::declared::{Declared, Log, Network, Port, Pull, Resources, Restart, Spec, Stop};
+use crate::domain::declared::{
+    Declared, Log, Network, Port, Pull, Rerun, Resources, Restart, RestartPolicy, Spec, Stop,
+};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
 use crate::limits::{RESTART_DELAY_MIN_MS, SCHEDULE};
@@ -94,6 +96,7 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
     let env = members.or("env", BTreeMap::new(), flaws, env::env);
     let mounts = members.or("volumes", Vec::new(), flaws, volumes::mounts);
     let restart = members.or("restart", Restart::default(), flaws, restart);
+    let rerun = rerun(&members, restart, flaws);
     let stop = members.or("stop", Stop::default(), flaws, stop);
     let policy = restart.map(|restart| restart.policy);
     let health_check =
@@ -115,6 +118,7 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
         mounts: mounts?,
         network: network?,
         restart: restart?,
+        rerun: rerun?,
         stop: stop?,
         health_check: health_check?,
         resources: resources?,
@@ -158,6 +162,20 @@ fn restart(field: &Field<'_>, flaws: &mut Flaws) -> Option<Restart> {
         return None;
     }
     Some(restart)
+}
+
+/// What never comes to its end by itself cannot be a job.
+fn rerun(members: &Members<'_>, restart: Option<Restart>, flaws: &mut Flaws) -> Option<Rerun> {
+    let choose = |f: &Field<'_>, flaws: &mut Flaws| choice::choice(choice::RERUN, f, flaws);
+    let rerun = members.or("rerun", Rerun::default(), flaws, choose)?;
+    let always = restart.is_some_and(|restart| restart.policy == RestartPolicy::Always);
+    if let Some(field) = members.get("rerun").filter(|_| always && rerun == Rerun::Boot) {
+        let message = "is for jobs, and restart.policy always restarts every end; \
+                       set it to on-failure or never";
+        field.refuse(flaws, message);
+        return None;
+    }
+    Some(rerun)
 }
 
 fn delay(field: &Field<'_>, flaws: &mut Flaws) -> Option<Span> {

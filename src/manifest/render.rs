@@ -65,6 +65,7 @@ struct SpecJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<ResourcesJson>,
     restart: RestartJson,
+    rerun: &'static str,
     stop: StopJson<'a>,
     #[serde(skip_serializing_if = "Option::is_none")]
     health_check: Option<health::HealthCheckJson<'a>>,
@@ -118,6 +119,7 @@ fn spec_json(spec: &Spec) -> SpecJson<'_> {
         network: choice::network_word(spec.network),
         resources: resources_json(&spec.resources),
         restart: restart_json(&spec.restart),
+        rerun: choice::word(choice::RERUN, &spec.rerun),
         stop: stop_json(&spec.stop),
         health_check: spec.health_check.as_ref().map(health::show),
         schedule: spec.schedule,

@@ -27,6 +27,7 @@ pub const SPEC: Shape = Shape {
         "network",
         "resources",
         "restart",
+        "rerun",
         "stop",
         "healthCheck",
         "schedule",
@@ -51,7 +52,6 @@ pub const SPEC: Shape = Shape {
         "ipc",
         "shmSize",
         "init",
-        "rerun",
         "dependsOn",
     ],
 };

@@ -37,6 +37,8 @@ pub enum Meta {
     LastSeq,
     /// Reconciling is held; empty: it is not any more.
     Quiesce,
+    /// The engine that the containers are on.
+    Engine,
 }
 
 impl Meta {
@@ -48,6 +50,7 @@ impl Meta {
             Self::Schema => "schema",
             Self::LastSeq => "lastSeq",
             Self::Quiesce => "quiesce",
+            Self::Engine => "engine",
         }
     }
 }
@@ -259,6 +262,7 @@ impl<'c> Writer<'c> {
             Write::Quiesce(quiesce) => {
                 Ok(put_meta(self.connection, Meta::Quiesce, &quiesce_text(quiesce.as_ref()))?)
             }
+            Write::KnowEngine(id) => Ok(put_meta(self.connection, Meta::Engine, id.as_str())?),
             Write::Intend(entry) => self.journal.intend(self.connection, entry),
             Write::Claim(entry) => self.journal.claim(self.connection, entry),
             Write::Settle(seq) => self.journal.settle(self.connection, *seq),

@@ -33,7 +33,8 @@ impl Doubts {
                 | Write::Settle(_)
                 | Write::DropEntry(_)
                 | Write::MarkWhole
-                | Write::Quiesce(_) => {}
+                | Write::Quiesce(_)
+                | Write::KnowEngine(_) => {}
             }
         }
     }

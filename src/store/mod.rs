@@ -11,7 +11,7 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::domain::declared::Declared;
 use crate::domain::effect::Commit;
 use crate::domain::intent::{Entry, Seq};
-use crate::domain::names::StoreId;
+use crate::domain::names::{EngineId, StoreId};
 use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
@@ -84,6 +84,8 @@ pub struct Opened {
     /// False while the store is new, or lost something, and nobody said since that all containers
     /// were found.
     pub whole: bool,
+    /// The engine that the containers are on, as far as is known.
+    pub engine: Option<EngineId>,
     /// What was in flight when the last process ended, by number.
     pub entries: Vec<Entry>,
     /// The first number that no entry ever had.

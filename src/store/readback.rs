@@ -68,6 +68,7 @@ impl<'a> Expected<'a> {
                 self.metas.retain(|(key, _)| *key != Meta::Quiesce);
                 self.metas.push((Meta::Quiesce, quiesce_text(quiesce.as_ref())));
             }
+            Write::KnowEngine(id) => self.metas.push((Meta::Engine, id.to_string())),
         }
     }
 

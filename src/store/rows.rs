@@ -142,6 +142,8 @@ struct Body<'a> {
     last_error_at_ms: u64,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     boot: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    elsewhere: Option<BootTickRow<'a>>,
 }
 
 /// A file of the manifests directory, in rows and in `workloads.json`.
@@ -189,6 +191,8 @@ struct RunRow<'a> {
     started_at_ns: u64,
     #[serde(borrow)]
     since: BootTickRow<'a>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    since_ms: u64,
     pid: u32,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     ip: Option<Text<'a>>,
@@ -303,6 +307,7 @@ impl<'a> Body<'a> {
             last_error: record.last_error.as_str().into(),
             last_error_at_ms: record.last_error_at_ms,
             boot: record.boot.as_ref().map(|boot| boot.as_str().into()),
+            elsewhere: record.elsewhere.as_ref().map(BootTickRow::of),
         })
     }
 
@@ -339,6 +344,7 @@ impl<'a> Body<'a> {
             last_error: self.last_error.into_owned(),
             last_error_at_ms: self.last_error_at_ms,
             boot: self.boot.map(BootId::new),
+            elsewhere: self.elsewhere.map(BootTickRow::boot_tick),
         })
     }
 }
@@ -414,6 +420,7 @@ impl<'a> RunRow<'a> {
         Self {
             started_at_ns: run.started_at_ns,
             since: BootTickRow::of(&run.since),
+            since_ms: run.since_ms,
             pid: run.pid,
             ip: run.ip.as_deref().map(Into::into),
             ports: run.ports.iter().map(|port| port.as_str().into()).collect(),
@@ -427,6 +434,7 @@ impl<'a> RunRow<'a> {
         Run {
             started_at_ns: self.started_at_ns,
             since: self.since.boot_tick(),
+            since_ms: self.since_ms,
             pid: self.pid,
             ip: self.ip.map(Cow::into_owned),
             ports: self.ports.into_iter().map(Cow::into_owned).collect(),

@@ -5,6 +5,7 @@
 //! program that runs it, as an emulator does.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -37,6 +38,8 @@ pub struct Agent {
     http: ureq::Agent,
     /// Settings of its own.
     variables: Vec<(&'static str, &'static str)>,
+    /// The boot that it sees; `None`: that of the machine.
+    boot: Option<PathBuf>,
     process: Option<Child>,
 }
 
@@ -70,6 +73,7 @@ impl Agent {
             docker: DockerApi::new(&engine.socket()),
             url: url.to_owned(),
             http: unix_http::agent(&socket, DEADLINE),
+            boot: None,
             process: None,
             variables: Vec::new(),
             data: folder.path().join("data"),
@@ -157,6 +161,13 @@ impl Agent {
         self.start();
     }
 
+    /// From its next start on it sees another boot of the device, called `id`.
+    pub fn set_boot(&mut self, id: &str) {
+        let file = self.folder.path().join(format!("boot-{id}"));
+        fs::write(&file, format!("{id}\n")).unwrap();
+        self.boot = Some(file);
+    }
+
     /// Its process id.
     pub fn pid(&self) -> u32 {
         self.process.as_ref().unwrap().id()
@@ -215,14 +226,15 @@ impl Agent {
 
     fn program(&self) -> Command {
         let program = env::var_os("BARGEE_BIN").unwrap_or(env!("CARGO_BIN_EXE_bargee").into());
-        let mut command = match env::var_os("BARGEE_RUNNER") {
-            Some(runner) => {
-                let mut command = Command::new(runner);
-                command.arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
+        let mut words: Vec<OsString> = env::var_os("BARGEE_RUNNER").into_iter().collect();
+        words.push(program);
+        if let Some(boot) = &self.boot {
+            let script = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
+            let around = ["unshare", "-m", "sh", "-c", script].map(OsString::from);
+            words.splice(0..0, around.into_iter().chain([boot.into()]));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         let settings = [
             ("BARGEE_NODE", self.node.clone()),
             ("BARGEE_ENGINE_URL", self.url.clone()),

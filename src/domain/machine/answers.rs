@@ -65,6 +65,9 @@ impl Machine {
                 self.on_found(uid, slot, *reading);
                 self.sort_out_twins(uid, slot);
             }
+            (FlightKind::Inspect(slot), Outcome::NotFound) if self.may_be_elsewhere(uid) => {
+                self.unknown(uid, Some(slot));
+            }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.forget_container(uid, slot);
                 self.with(uid, |w, context| w.read_absent(slot, context));
@@ -128,6 +131,7 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
+        let reading = self.ghosts.see_through(reading);
         let gap = self.engine.gap && slot.may_run();
         self.with(uid, |w, context| {
             // What it read may have ended with the engine.

@@ -42,6 +42,8 @@ pub(super) enum PendingChange {
     /// Another file declares it, or the same one elsewhere.
     Move(Uid, Origin),
     Verb(Uid, Verb),
+    /// It waits for another engine no longer.
+    AcceptEngine(Uid),
 }
 
 impl PendingChange {
@@ -49,7 +51,10 @@ impl PendingChange {
     fn uid(&self) -> Option<&Uid> {
         match self {
             Self::Insert(_) => None,
-            Self::Redeclare(uid, _) | Self::Move(uid, _) | Self::Verb(uid, _) => Some(uid),
+            Self::Redeclare(uid, _)
+            | Self::Move(uid, _)
+            | Self::Verb(uid, _)
+            | Self::AcceptEngine(uid) => Some(uid),
         }
     }
 }
@@ -309,6 +314,7 @@ impl Machine {
                         change_record(&mut w.record, &change);
                     }
                 }
+                PendingChange::AcceptEngine(uid) => self.accepted_engine(&uid),
                 PendingChange::Verb(ref uid, ref verb) => {
                     let (uid, verb) = (uid.clone(), verb.clone());
                     self.change_workload(&uid, &change);
@@ -342,6 +348,7 @@ impl Machine {
         w.retry_at = None;
         w.unknowns = 0;
         w.recent_exits.clear();
+        self.acquaintance.note_change(uid);
         self.mark(uid);
     }
 
@@ -381,6 +388,7 @@ fn change_record(record: &mut Record, change: &PendingChange) {
     match change {
         PendingChange::Insert(_) => {}
         PendingChange::Move(_, origin) => record.origin = Some(origin.clone()),
+        PendingChange::AcceptEngine(_) => record.elsewhere = None,
         PendingChange::Redeclare(_, declared) => {
             record.generation = next_generation(record);
             record.declared = declared.clone();

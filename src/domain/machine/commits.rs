@@ -34,6 +34,8 @@ pub(super) enum Purpose {
     Whole,
     /// An operator has reconciling held, or go on.
     Quiesce(AskId, Option<Quiesce>),
+    /// The store knows the engine.
+    Engine,
 }
 
 impl Machine {
@@ -70,6 +72,7 @@ impl Machine {
             // It is still there at the next full compare.
             Purpose::Sweep(..) => {}
             Purpose::Drop(ask, seq) => self.on_dropped(ask, seq, result),
+            Purpose::Engine => self.on_engine_known(result.is_ok()),
             Purpose::Whole => self.store_state.whole = result.is_ok(),
             Purpose::Quiesce(ask, quiesce) => self.on_quiesce_written(ask, quiesce, result),
         }

@@ -87,6 +87,7 @@ impl Machine {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
         self.engine.listed = true;
+        self.meet(&items);
         let gap = std::mem::take(&mut self.engine.gap);
         self.compare_all(&items, sent_at, gap);
         self.engine_back();
@@ -140,7 +141,7 @@ impl Machine {
                 self.mark(&uid);
             }
         }
-        self.sweep(&orphans);
+        self.leftovers.set_orphans(orphans);
     }
 
     /// A new store is whole once no container of another store is left for its node.
@@ -188,6 +189,9 @@ impl Machine {
                 w.record.next = Some(instance_of(&best));
                 w.set_seen(Slot::Next, Seen::Unknown);
             } else {
+                // Where the one it had ended with its engine, this one did so too.
+                let exit = w.record.last_exit.as_ref();
+                w.gap |= exit.is_some_and(|exit| exit.interrupted && exit.code.is_none());
                 w.discard_slot(Slot::Current);
                 w.record.current = Some(instance_of(&best));
                 w.record.last_exit = None;
@@ -253,6 +257,10 @@ fn compare(
     gap: bool,
     context: Context,
 ) -> Compared {
+    if w.is_elsewhere() {
+        // Its containers are on another engine.
+        return Compared::Same;
+    }
     if w.touched > sent_at || w.step.is_some() {
         // The listing may be older than what happened since; a look will be younger.
         w.gap |= gap;
@@ -279,7 +287,7 @@ fn compare(
     }
 }
 
-fn is_line_of(line: &Listed, instance: &Instance) -> bool {
+pub(super) fn is_line_of(line: &Listed, instance: &Instance) -> bool {
     match &instance.container {
         Some(id) => *id == line.id,
         None => line.tags.instance == instance.name,

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::domain::names::EngineId;
 use crate::limits;
 
 /// Takes anything; what does not fit is the default.
@@ -216,6 +217,9 @@ pub(super) struct PullLine {
 #[derive(Deserialize, Debug, Default)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct Info {
+    /// Drawn when the engine first started on its data.
+    #[serde(rename = "ID", deserialize_with = "lenient")]
+    id: String,
     /// Where the engine keeps its data, as it sees it.
     #[serde(deserialize_with = "lenient")]
     pub docker_root_dir: String,
@@ -224,6 +228,13 @@ pub(super) struct Info {
 }
 
 impl Info {
+    /// The id and the data directory. Older engines keep the id apart from their data.
+    pub fn identity(&self) -> Option<EngineId> {
+        let (id, root) = (self.id.as_str(), self.docker_root_dir.as_str());
+        let both = [id, root].map(str::trim).join(" at ");
+        (!id.is_empty()).then(|| EngineId::new(both))
+    }
+
     /// Images are in its data directory: it does not leave them to containerd, which has another.
     pub fn keeps_images_itself(&self) -> bool {
         let foreign = |(name, value): &(String, String)| {

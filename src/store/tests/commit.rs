@@ -6,6 +6,7 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::names::EngineId;
 use crate::domain::quiesce::Quiesce;
 use crate::domain::time::Tick;
 use crate::store::database::RawRow;
@@ -182,6 +183,20 @@ fn a_new_store_is_not_whole_until_somebody_says_so() {
     must(&mut opened.store, false, vec![Write::MarkWhole]);
     drop(opened);
     assert!(home.open().whole);
+}
+
+#[test]
+fn the_engine_is_known_once_it_was_told() {
+    let home = Home::new();
+    let mut opened = home.open();
+    assert_eq!(opened.engine, None);
+    for name in ["A at /a", "B at /b"] {
+        let id = EngineId::new(name);
+        must(&mut opened.store, false, vec![Write::KnowEngine(id.clone())]);
+        drop(opened);
+        opened = home.open();
+        assert_eq!(opened.engine, Some(id));
+    }
 }
 
 #[test]

@@ -226,6 +226,7 @@ fn full(number: u64) -> Record {
         last_error: "läst".into(),
         last_error_at_ms: 13,
         boot: Some(BootId::new("boot-1")),
+        elsewhere: Some(boot_tick()),
         ..bare(number)
     }
 }
@@ -252,6 +253,7 @@ fn instance(number: u64) -> Instance {
         run: Some(Run {
             started_at_ns: 1_700_000_000_123_456_789,
             since: boot_tick(),
+            since_ms: 1_700_000_000_124,
             pid: 4_321,
             ip: Some("172.18.0.2".into()),
             ports: vec!["0.0.0.0:8080->80/tcp".into(), "[::]:8080->80/tcp".into()],

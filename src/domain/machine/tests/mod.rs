@@ -15,6 +15,10 @@ use crate::domain::view::{RuntimeState, State, TaskState};
 
 mod asks;
 
+mod boot;
+
+mod clock;
+
 mod crash;
 
 mod directory;
@@ -24,6 +28,8 @@ mod drain;
 mod engine;
 
 mod entries;
+
+mod gone;
 
 mod health;
 
@@ -44,6 +50,8 @@ mod quiesce;
 mod rebuild;
 
 mod reports;
+
+mod replaced;
 
 mod restart;
 

@@ -11,7 +11,7 @@ use std::time::Duration;
 
 use super::{Docker, Timeouts};
 use crate::domain::declared::{
-    Declared, Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart,
+    Declared, Log, Mount, MountSource, Network, Port, Protocol, Pull, Rerun, Resources, Restart,
     RestartPolicy, Spec, Stop, WhenStuck,
 };
 use crate::domain::effect::{AppNetwork, NewContainer};
@@ -136,6 +136,7 @@ fn full_spec() -> Spec {
             max_delay: Span::seconds(300),
             stuck: WhenStuck::Retry,
         },
+        rerun: Rerun::Never,
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
         health_check: Some(HealthCheck::On(Check::new(Test::Shell("probe".into())))),
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },

@@ -9,7 +9,7 @@ use crate::domain::effect::{NewContainer, Op};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::health_check::{Health, Verdict};
-use crate::domain::names::{ContainerId, Uid};
+use crate::domain::names::{ContainerId, EngineId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
 /// One container of the made-up engine.
@@ -29,6 +29,10 @@ pub struct Made {
 #[derive(Debug, Default)]
 pub struct Engine {
     pub containers: BTreeMap<String, Made>,
+    /// How far the wall clock is ahead of the boot clock, in milliseconds.
+    pub clock_ahead: i64,
+    /// What it calls itself.
+    pub identity: Option<EngineId>,
     /// Every operation that reached it, as a word.
     pub calls: Vec<String>,
     /// Faults for the next calls of this word.
@@ -77,8 +81,15 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, unremovable, gone, late, last, ends, .. } = self;
-        Self { containers, unremovable, gone, late, last, ends, ..Self::default() }
+        let Self { containers, clock_ahead, identity, unremovable, gone, late, last, ends, .. } =
+            self;
+        let kept = Self { containers, clock_ahead, identity, ..Self::default() };
+        Self { unremovable, gone, late, last, ends, ..kept }
+    }
+
+    /// The wall clock when the boot clock says `now`.
+    pub fn wall_ms(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.clock_ahead)
     }
 
     /// The next fault for calls of `word`.
@@ -228,10 +239,10 @@ impl Engine {
         let crashes = self.crashing_images.contains(&made.image);
         let life = self.mortal_images.get(&made.image).copied();
         self.last += 1;
-        let last = self.last;
+        let (last, wall_ms) = (self.last, self.wall_ms(now));
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
-        made.started_at_ns = now * 1_000_000 + last;
+        made.started_at_ns = wall_ms * 1_000_000 + last;
         made.health = made.health.map(|_| Health::Starting);
         let started = made.started_at_ns;
         self.ends.extend(life.map(|(ms, _)| (now + ms, id.clone(), started)));

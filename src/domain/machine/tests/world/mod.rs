@@ -39,6 +39,7 @@ pub struct World {
 
     // What outlives the agent.
     pub boot: String,
+    /// The boot clock.
     pub now: u64,
     pub store: Store,
     pub engine: Engine,
@@ -91,6 +92,8 @@ pub struct World {
     pub died: Option<String>,
     /// Commits are sent and never answered.
     pub store_hangs: bool,
+    /// The engine is asked what it calls itself.
+    identify: bool,
     /// Listings are taken and not answered.
     pub hold_list: bool,
     /// Calls beginning with one of these words are taken and not answered.
@@ -107,6 +110,7 @@ pub fn start(boot: &str, store: &Store) -> Start {
         engine: "docker",
         store: StoreId::new("0123456789abcdef"),
         whole: store.kept.whole,
+        known_engine: store.kept.engine.clone(),
         boot: BootId::new(boot),
         seed: 7,
         records: store.kept.rows.values().cloned().collect(),
@@ -164,12 +168,18 @@ impl World {
             left: 0,
             died: None,
             store_hangs: false,
+            identify: false,
             hold_list: false,
             unanswered: Vec::new(),
         };
         world.take(effects);
         world.go_on();
         world
+    }
+
+    /// Both clocks. That of the wall is the engine's too.
+    pub fn clocks(&self) -> Now {
+        Now { tick: Tick(self.now), wall_ms: self.engine.wall_ms(self.now) }
     }
 
     // --- death and birth -----------------------------------------------------------------------
@@ -212,7 +222,7 @@ impl World {
         self.died = None;
         self.left = 0;
         self.store.reopen(&format!("token-{}", self.lives));
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
         let seed = 1_000 + self.lives;
         let (machine, effects) = Machine::new(Start { seed, ..start(&self.boot, &self.store) }, at);
         self.machine = machine;
@@ -290,7 +300,7 @@ impl World {
                 released = gated;
             }
         }
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
         let was_held = self.machine.quiesced.is_some();
         let effects = self.machine.step(at, event);
         if was_held && self.machine.quiesced.is_some() {
@@ -341,6 +351,7 @@ impl World {
                 }
                 Effect::Pull(pull, image) => self.pull(pull, &image),
                 Effect::CancelPull(pull) => self.engine.calls.push(format!("cancel {}", pull.0)),
+                Effect::Identify => self.identify = true,
                 Effect::List(id) => self.list(id),
                 other => self.show(other),
             }
@@ -447,6 +458,9 @@ impl World {
     fn list(&mut self, id: ListId) {
         if self.engine.gone || !self.leaves(|| "list".to_owned()) {
             return;
+        }
+        if std::mem::take(&mut self.identify) {
+            self.events.push_back(Event::Identity(self.engine.identity.clone()));
         }
         let listing = Event::Listing(id, self.engine.list(self.now));
         if self.hold_list {

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use crate::domain::effect::{Commit, Write};
 use crate::domain::intent::{Entry, Intent, Seq};
-use crate::domain::names::{InstanceName, Uid};
+use crate::domain::names::{EngineId, InstanceName, Uid};
 use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
@@ -18,6 +18,7 @@ pub struct Kept {
     pub last_seq: u64,
     pub whole: bool,
     pub quiesce: Option<Quiesce>,
+    pub engine: Option<EngineId>,
 }
 
 /// The store, and what is wrong with it.
@@ -109,7 +110,7 @@ impl Undo {
             Write::Delete(uid) => self.note_row(kept, uid),
             Write::Intend(entry) | Write::Claim(entry) => self.note_entry(kept, entry.seq),
             Write::Settle(seq) | Write::DropEntry(seq) => self.note_entry(kept, *seq),
-            Write::MarkWhole | Write::Quiesce(_) => {}
+            Write::MarkWhole | Write::Quiesce(_) | Write::KnowEngine(_) => {}
         }
     }
 
@@ -166,6 +167,7 @@ fn apply(kept: &mut Kept, write: &Write, token: &str) -> Result<(), &'static str
         }
         Write::MarkWhole => kept.whole = true,
         Write::Quiesce(quiesce) => kept.quiesce.clone_from(quiesce),
+        Write::KnowEngine(id) => kept.engine = Some(id.clone()),
         Write::Intend(entry) => {
             if entry.seq.0 <= kept.last_seq {
                 return Err("the number was used before");
