@@ -13,6 +13,8 @@ pub const ENGINE_LOOK_MS: u64 = 5_000;
 pub const START_EVENT_MS: u64 = 5_000;
 /// Continuous RUNNING after which errors, the crash streak and the backoff are forgotten.
 pub const STABLE_MS: u64 = 30_000;
+/// Waits before a failed update is tried again, by the number of tries; the last one for ever.
+pub const UPDATE_WAITS_MS: [u64; 5] = [300_000, 600_000, 1_200_000, 2_400_000, 3_600_000];
 /// First delay of the restart backoff when the manifest names none.
 pub const RESTART_DELAY_MS: u64 = 10_000;
 /// Longest delay of the restart backoff when the manifest names none.

@@ -159,6 +159,7 @@ fn container(n: usize) -> Result<NewContainer> {
             aliases: vec![name.clone(), format!("{name}.deploy")],
         }),
         volume_prefix: "bench-deploy.".to_owned(),
+        ports_to_check: Vec::new(),
     })
 }
 

@@ -230,6 +230,7 @@ fn record(n: usize) -> Result<Record> {
         spec_hash: spec_hash(&declared),
         run: Some(run),
         rebuild: 0,
+        proved: true,
     };
     let uid = Uid::new(format!("00000000-0000-4000-8000-{n:012x}"));
     Ok(Record {

@@ -90,6 +90,7 @@ fn carry_out(engine: &Engine, op: &Op) -> Result<Outcome, Fault> {
         Op::CheckPaths(declared) => host::check(&declared.spec).map(|()| Outcome::PathsThere),
         Op::Create(new) => {
             host::check(&new.declared.spec)?;
+            host::check_ports(&new.ports_to_check)?;
             engine.create(new).map(Outcome::Created)
         }
         Op::Start(id, declared) => {

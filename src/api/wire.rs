@@ -110,13 +110,16 @@ pub struct PullProgress {
     pub total_bytes: u64,
 }
 
-/// An update that failed and is not tried again before a newer generation.
-#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
+/// An update that failed.
+#[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug, Default)]
 pub struct FailedUpdate {
     /// The generation.
     pub generation: u64,
     /// Why.
     pub cause: String,
+    /// It is tried again by itself; if not, only a newer generation is.
+    #[serde(default)]
+    pub retries: bool,
 }
 
 /// A verb was accepted.

@@ -67,6 +67,7 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         failed_update: view.failed_update.as_ref().map(|(generation, cause)| wire::FailedUpdate {
             generation: *generation,
             cause: cause.clone(),
+            retries: view.update_retries,
         }),
         labels: view.declared.labels.clone(),
         manifest: RawValue::from_string(view.declared.manifest.to_string()).ok(),

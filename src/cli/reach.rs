@@ -104,8 +104,10 @@ impl Goal {
             && failed.generation >= self.generation
         {
             let (generation, cause) = (failed.generation, &failed.cause);
+            // When, `ps` and `inspect` tell.
+            let again = if failed.retries { " (it will be tried again)" } else { "" };
             return Verdict::Failed(format!(
-                "the update to generation {generation} failed: {cause}"
+                "the update to generation {generation} failed: {cause}{again}"
             ));
         }
         match workload.desired_state.as_str() {
@@ -315,7 +317,11 @@ mod tests {
     #[test]
     fn a_failed_update_counts_from_this_generation_on() {
         let failed = |generation| Workload {
-            failed_update: Some(FailedUpdate { generation, cause: "no image".to_owned() }),
+            failed_update: Some(FailedUpdate {
+                generation,
+                cause: "no image".to_owned(),
+                retries: false,
+            }),
             ..reading("Running", "Ok", 1)
         };
         let mut goal = goal();
@@ -323,6 +329,17 @@ mod tests {
         assert!(!goal.is_settled());
         goal.judge(Some(&failed(2)), 1);
         let why = "the update to generation 2 failed: no image";
+        assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
+    }
+
+    #[test]
+    fn a_failed_update_says_whether_it_is_tried_again() {
+        let mut web = reading("Running", "Ok", 1);
+        web.failed_update =
+            Some(FailedUpdate { generation: 2, cause: "no image".to_owned(), retries: true });
+        let mut goal = goal();
+        goal.judge(Some(&web), 0);
+        let why = "the update to generation 2 failed: no image (it will be tried again)";
         assert_eq!(goal.verdict(), &Verdict::Failed(why.to_owned()));
     }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::declared::Declared;
+use super::declared::{Declared, Port};
 use super::event::AskId;
 use super::intent::{Entry, Seq};
 use super::names::{ContainerId, InstanceName, Key, Uid};
@@ -123,7 +123,7 @@ pub enum Op {
     Inspect(String),
     /// Check the host paths that a container is made with, and nothing else.
     CheckPaths(Arc<Declared>),
-    /// Check the host paths, make the network if it is not there, create the container.
+    /// Check the host paths and ports, make the network if it is not there, create the container.
     Create(Box<NewContainer>),
     /// Check the host paths of what it was made from, where that is still known, start the
     /// container, look at it.
@@ -151,6 +151,9 @@ pub struct NewContainer {
     pub network: Option<AppNetwork>,
     /// Named volumes by what they are called in the manifest: `data` is `shop.data` on the engine.
     pub volume_prefix: String,
+    /// Ports of an update that the container which it replaces does not hold: checked first, since
+    /// engines only find out at the start, when the old one is stopped.
+    pub ports_to_check: Vec<Port>,
 }
 
 /// The network of an application.

@@ -6,7 +6,7 @@ use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
 use super::observed::{Reading, Seen};
-use super::record::{BootTick, Exit, FailedUpdate, OwedStart};
+use super::record::{BootTick, Exit, OwedStart};
 use super::restart;
 use super::time::Span;
 use crate::limits;
@@ -22,7 +22,8 @@ impl Workload {
         }
         let own = self.record.own_stop.as_ref();
         let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
-        let exit = exit_of(reading, own || self.cut_short(context));
+        let cut = self.cut_short(context) || self.is_unexplained(reading);
+        let exit = exit_of(reading, own || cut);
         self.gap = false;
         if own {
             self.record.own_stop = None;
@@ -72,12 +73,20 @@ impl Workload {
         if self.seen == Seen::Absent || self.given_up() {
             return;
         }
+        let cause = "the container vanished before it ran".to_owned();
+        if self.may_go_back() {
+            self.set_seen(Slot::Current, Seen::Absent);
+            return self.fail_probation(cause, false, context);
+        }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        self.note_error("the container vanished before it ran".to_owned(), context);
+        self.note_error(cause, context);
         self.back_off(context);
     }
 
     fn take_exit(&mut self, exit: Exit, context: Context) {
+        if !exit.interrupted && self.judge_on_probation(&exit, context) {
+            return;
+        }
         let policy = self.record.declared.spec.restart.policy;
         self.record.owed_start = OwedStart::Uncounted;
         if exit.interrupted {
@@ -95,6 +104,9 @@ impl Workload {
                 // No try follows those that failed before this exit was judged.
                 self.record.failure_count = 0;
                 self.record.refusals = 0;
+                if exit.code == Some(0) {
+                    self.prove();
+                }
             }
         }
         self.record.last_exit = Some(exit);
@@ -143,39 +155,24 @@ impl Workload {
     /// A pull, create or start for the container in `slot` failed with something that says what is
     /// wrong.
     pub fn fail_try(&mut self, slot: Slot, fault: &Fault, context: Context) {
+        let refused = fault.kind == FaultKind::Refused;
         if slot == Slot::Next && self.needs_update() {
-            return self.fail_update(fault.to_string(), context);
+            return self.fail_update(fault.to_string(), refused, context);
+        }
+        if self.may_go_back() && (slot == Slot::Current || self.record.current.is_none()) {
+            return self.fail_probation(fault.to_string(), refused, context);
         }
         if slot == Slot::Next {
             self.fail_rebuild();
         }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        if fault.kind == FaultKind::Refused {
+        if refused {
             self.record.refusals = self.record.refusals.saturating_add(1);
         } else {
             self.record.refusals = 0;
         }
         self.note_error(fault.to_string(), context);
         self.back_off(context);
-    }
-
-    /// The update or rebuild failed: its container goes, the old one is started again where it was
-    /// stopped.
-    pub fn fail_update(&mut self, cause: String, context: Context) {
-        self.note_error(cause.clone(), context);
-        self.fail_rebuild();
-        self.discard_slot(Slot::Next);
-        // What runs may be all that is declared, only not anew.
-        if self.needs_update() && !self.rebuild_is_due() {
-            self.record.failed_update = Some(FailedUpdate {
-                generation: self.record.generation,
-                cause,
-                at_ms: context.now.wall_ms,
-            });
-        }
-        self.record.wait = None;
-        self.hold = None;
-        self.pulling = false;
     }
 
     /// A call whose outcome is unknown: look again after a while, longer each time.

@@ -6,12 +6,10 @@ use std::sync::Arc;
 
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
-use super::judge::exit_of;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
 use super::record::{BootTick, Desired, Instance, OwedStart, OwnStop, Record, Run};
-use super::restart;
 use super::slow::Slow;
 use super::spec_hash::{is_comparable, spec_hash};
 use super::time::{Now, Span, Tick};
@@ -36,6 +34,15 @@ pub enum Slot {
     Next,
     /// The first of those that are to go.
     Discard,
+    /// The one to return to while the current one has not proved itself.
+    Previous,
+}
+
+impl Slot {
+    /// The container in it may run: the others only do against bargee's will.
+    pub fn may_run(self) -> bool {
+        matches!(self, Self::Current | Self::Next)
+    }
 }
 
 /// The step in flight.
@@ -121,9 +128,11 @@ pub struct Workload {
     pub next_seen: Seen,
     /// The first of `record.discards` as last seen.
     pub discard_seen: Seen,
+    /// `record.previous` as last seen.
+    pub previous_seen: Seen,
     /// Slots about which something new was heard: what was seen of them stays on show, but is no
     /// ground for a decision before they were looked at again.
-    pub stale: [bool; 3],
+    pub stale: [bool; 4],
     /// The step in flight.
     pub step: Option<Flight>,
     /// Containers of this workload in the last listing that its record does not know.
@@ -143,6 +152,8 @@ pub struct Workload {
     pub killed: Option<OwnStop>,
     /// As `stop_deadline`, for the first of the discards.
     pub discard_deadline: Option<Tick>,
+    /// The same for the previous one, which somebody else started.
+    pub previous_deadline: Option<Tick>,
     /// No removal before this: the store cannot write the intent of it.
     pub removal_rests_until: Option<Tick>,
     /// Why the last of the discards that was tried could not be removed.
@@ -190,6 +201,8 @@ pub struct Workload {
     /// Names under which nothing is, but a late create may still make something: the journal has
     /// them looked up once more.
     pub late: Vec<InstanceName>,
+    /// The container that this process started or saw running last: why it ends is known.
+    pub witnessed: Option<ContainerId>,
     /// A signal that an operator asked for, not yet sent.
     pub kill: Option<(TaskId, String)>,
     /// The network of its application is gone already.
@@ -217,7 +230,8 @@ impl Workload {
             seen: Seen::Unknown,
             next_seen: Seen::Unknown,
             discard_seen: Seen::Unknown,
-            stale: [false; 3],
+            previous_seen: Seen::Unknown,
+            stale: [false; 4],
             step: None,
             touched: 0,
             gap: false,
@@ -225,6 +239,7 @@ impl Workload {
             stop_deadline: None,
             killed: None,
             discard_deadline: None,
+            previous_deadline: None,
             removal_rests_until: None,
             discard_error: String::new(),
             live_discards: Vec::new(),
@@ -246,6 +261,7 @@ impl Workload {
             cut: Vec::new(),
             settled: Vec::new(),
             late: Vec::new(),
+            witnessed: None,
             kill: None,
             network_removed: false,
             failures: 0,
@@ -260,6 +276,7 @@ impl Workload {
             Slot::Current => self.record.current.as_ref(),
             Slot::Next => self.record.next.as_ref(),
             Slot::Discard => self.record.discards.first(),
+            Slot::Previous => self.record.previous.as_ref().map(|p| &p.instance),
         }
     }
 
@@ -269,6 +286,7 @@ impl Workload {
             Slot::Current => &self.seen,
             Slot::Next => &self.next_seen,
             Slot::Discard => &self.discard_seen,
+            Slot::Previous => &self.previous_seen,
         }
     }
 
@@ -290,6 +308,7 @@ impl Workload {
             Slot::Current => self.seen = seen,
             Slot::Next => self.next_seen = seen,
             Slot::Discard => self.discard_seen = seen,
+            Slot::Previous => self.previous_seen = seen,
         }
     }
 
@@ -304,7 +323,7 @@ impl Workload {
 
     /// The slot that holds the container `id`.
     pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
-        [Slot::Current, Slot::Next, Slot::Discard]
+        [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard]
             .into_iter()
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
     }
@@ -343,7 +362,7 @@ impl Workload {
         if self.rebuild_is_due() {
             return true;
         }
-        if self.update_failed() {
+        if self.update_rests() {
             return false;
         }
         if !is_comparable(&current.spec_hash) {
@@ -353,19 +372,13 @@ impl Workload {
         current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
     }
 
-    /// The update to the present generation failed.
-    pub fn update_failed(&self) -> bool {
-        let failed = self.record.failed_update.as_ref();
-        failed.is_some_and(|f| f.generation == self.record.generation)
-    }
-
     /// Something else is wanted by now than to make or start the container in `slot`.
     pub fn is_superseded(&self, slot: Slot) -> bool {
         let other = match slot {
             // While the new image is pulled, what there is is still wanted.
             Slot::Current => self.needs_update() && !self.pulling,
             Slot::Next if self.next_precedes_rebuild() => true,
-            Slot::Next | Slot::Discard => {
+            Slot::Next | Slot::Discard | Slot::Previous => {
                 self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
             }
         };
@@ -392,39 +405,6 @@ impl Workload {
         (wait.boot == *context.boot && wait.tick > context.now.tick).then_some(wait.tick)
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
-    fn has_past(&self) -> bool {
-        let record = &self.record;
-        record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
-    }
-
-    /// Since when the current container runs without a break, as far as is known.
-    pub fn runs_since(&self, context: Context) -> Option<Tick> {
-        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
-        let run = self.record.current.as_ref()?.run.as_ref()?;
-        (running && run.since.boot == *context.boot).then_some(run.since.tick)
-    }
-
-    /// When the current run will have lasted long enough to forget its past, if there is any.
-    pub fn stable_at(&self, context: Context) -> Option<Tick> {
-        let since = self.runs_since(context).filter(|_| self.has_past());
-        since.map(|since| since + Span(limits::STABLE_MS))
-    }
-
-    /// Forgets what a stable run has outlived.
-    pub fn settle(&mut self, context: Context) {
-        self.end_stuck(context);
-        if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
-            return;
-        }
-        self.record.streak = 0;
-        if self.has_past() {
-            self.record.error_message.clear();
-        }
-        self.dirty = true;
-    }
-
     // --- readings ------------------------------------------------------------------------------
 
     /// Takes in an inspect of the container in `slot`.
@@ -448,31 +428,36 @@ impl Workload {
         let phase = reading.phase.clone();
         let code = reading.exit_code;
         let ran = reading.started_at_ns != 0;
-        if slot != Slot::Discard && ran {
+        if slot.may_run() && ran {
             self.note_run(slot, &reading, context);
         }
-        if phase == Phase::Running {
+        if slot == Slot::Previous && !phase.is_live() {
+            self.previous_deadline = None;
+        }
+        if phase == Phase::Running && slot.may_run() {
             // It did not end while the stream was lost, so its next exit is a later one.
             self.gap = false;
+            self.witnessed = Some(reading.id.clone());
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }
+        let witnessed = self.has_witnessed(&reading);
         self.set_seen(slot, Seen::Present(Box::new(reading)));
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
-            (Slot::Next, Phase::Exited) if ran && code == 0 => {
+            (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
                 self.promote();
                 self.judge_exit(context);
             }
-            // Cut short by somebody else: it is started once more.
-            (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
-            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
-                self.remember_before_exit(context);
-                let cause = self.next_seen.reading().map(|r| exit_of(r, false));
-                let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
-                self.fail_update(cause, context);
+            // Cut short by somebody else, or nobody knows by whom: it is started once more.
+            (Slot::Next, Phase::Exited) if ran && (self.cut_short(context) || !witnessed) => {
+                self.gap = false;
             }
+            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
+                self.judge_successor(context);
+            }
+            (Slot::Current, Phase::Running) if self.on_probation() => self.judge_run(context),
             (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
             _ => {}
         }
@@ -490,9 +475,15 @@ impl Workload {
                 self.unreserve();
             }
             Slot::Discard => self.drop_discard(),
+            Slot::Previous => self.lose_previous(),
             Slot::Current => {
                 if self.record.desired == Desired::Running {
+                    let on_probation = self.on_probation();
                     self.judge_vanished(context);
+                    if on_probation && !self.on_probation() {
+                        // The one before it is in its place already.
+                        return;
+                    }
                 } else {
                     self.record.current = None;
                     self.record.own_stop = None;
@@ -509,6 +500,7 @@ impl Workload {
             Slot::Current => self.record.current.as_mut(),
             Slot::Next => self.record.next.as_mut(),
             Slot::Discard => self.record.discards.first_mut(),
+            Slot::Previous => self.record.previous.as_mut().map(|p| &mut p.instance),
         }
     }
 
@@ -541,25 +533,6 @@ impl Workload {
             self.record.wait = None;
             self.hold = None;
         }
-    }
-
-    /// The successor stands for the workload from now on; the old one goes.
-    fn promote(&mut self) {
-        let Some(next) = self.record.next.take() else { return };
-        let seen = std::mem::take(&mut self.next_seen);
-        let old_seen = std::mem::replace(&mut self.seen, seen);
-        self.stale[Slot::Current as usize] = false;
-        self.stale[Slot::Next as usize] = false;
-        self.note_rebuilt(next.rebuild);
-        if let Some(old) = self.record.current.replace(next) {
-            self.discard(old, old_seen);
-        }
-        self.record.own_stop = None;
-        self.record.last_exit = None;
-        self.record.failed_update = None;
-        self.record.restarts_done = self.record.restarts_asked;
-        self.stop_deadline = None;
-        self.dirty = true;
     }
 
     /// A successor that is made already is the first container of a workload that has no other.

@@ -39,6 +39,8 @@ mod stops;
 
 mod rebuild;
 
+mod stable;
+
 pub mod stuck;
 
 pub mod judge;
@@ -46,6 +48,8 @@ pub mod judge;
 pub mod recent;
 
 pub mod plan;
+
+mod probation;
 
 pub mod show;
 

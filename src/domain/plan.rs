@@ -50,6 +50,10 @@ pub enum Decision {
     Remove,
     /// The container in the slot is to go: superseded, half removed, or its workload is.
     Discard(Slot),
+    /// The previous container is the one that is wanted now.
+    GoBack,
+    /// It is the one that runs: an agent that died had returned to it.
+    Returned,
     /// The container is gone and is to be made again.
     Recreate,
     /// A restart that was asked for has nothing to stop.
@@ -76,9 +80,12 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
         return discard;
     }
-    let slots = [Slot::Current, Slot::Next];
+    let slots = [Slot::Current, Slot::Next, Slot::Previous];
     if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
         return Decision::Inspect(slot);
+    }
+    if let Some(decision) = plan_previous(w, now) {
+        return decision;
     }
     let decision = match w.record.desired {
         Desired::Deleted => plan_removal(w, s),
@@ -109,7 +116,26 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
     }
 }
 
+/// The container to return to does not run beside another one. It is not judged: somebody started
+/// it, or an engine did what it was told for long ago.
+fn plan_previous(w: &Workload, now: Tick) -> Option<Decision> {
+    if w.record.desired == Desired::Deleted || !w.may_live(Slot::Previous) {
+        return None;
+    }
+    if w.record.desired == Desired::Running && !w.may_live(Slot::Current) {
+        return Some(Decision::Returned);
+    }
+    Some(match w.previous_deadline {
+        Some(at) if at > now => Decision::Nothing,
+        Some(_) => Decision::Kill(Slot::Previous),
+        None => Decision::Stop(Slot::Previous),
+    })
+}
+
 fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {
+    if w.record.previous.is_some() {
+        return Decision::Discard(Slot::Previous);
+    }
     for slot in [Slot::Next, Slot::Current] {
         if w.instance(slot).is_some() {
             return match stop(w, slot, s.context.now.tick) {
@@ -176,7 +202,7 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
     }
     if w.needs_update() {
         let ran = w.record.current.as_ref().is_some_and(|c| c.run.is_some());
-        if !ran && !w.may_live(Slot::Current) {
+        if !ran && !w.may_live(Slot::Current) && !w.on_probation() {
             // It never ran: nothing to return to, so the new one is tried like a first one.
             return Decision::Discard(Slot::Current);
         }
@@ -212,8 +238,21 @@ fn superseded(w: &Workload) -> bool {
         || (w.record.current.is_some() && !w.needs_update())
 }
 
-/// Pull, create, stop the old one, start the new one; the old one goes when the new one runs.
+/// Pull, create, stop the old one, start the new one; the old one goes when the new one has proved
+/// itself.
 fn plan_update(w: &Workload, now: Tick) -> Decision {
+    let is_made = matches!(w.next_seen, Seen::Present(_));
+    if !is_made && w.rebuild_is_due() && w.pulls_first() {
+        // Whatever ended stays as it is if nothing comes of it.
+        return Decision::Pull;
+    }
+    if !w.has_return() {
+        // It never proved itself, and has ended: the new one is tried like a first one.
+        return Decision::Discard(Slot::Current);
+    }
+    if w.wants_previous() {
+        return stop(w, Slot::Current, now).unwrap_or(Decision::GoBack);
+    }
     match &w.next_seen {
         Seen::Present(_) => match stop(w, Slot::Current, now) {
             Some(decision) => decision,
@@ -276,6 +315,8 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.waits_until(context),
         w.stop_deadline,
         w.discard_deadline,
+        w.previous_deadline,
+        w.update_retry_at(),
         w.removal_rests_until,
         w.stable_at(context),
         w.unstuck_at(context),

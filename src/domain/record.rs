@@ -58,9 +58,11 @@ pub struct Record {
     pub current: Option<Instance>,
     /// The container being made: the first one, or the successor in an update.
     pub next: Option<Instance>,
+    /// What to return to while `current` has not proved itself.
+    pub previous: Option<Previous>,
     /// Containers that are to go: replaced ones, failed successors, twins.
     pub discards: Vec<Instance>,
-    /// The update that failed; not tried again before a newer generation.
+    /// The update that failed, until a newer generation or until it has proved itself after all.
     pub failed_update: Option<FailedUpdate>,
 
     /// A stop that bargee asked for, recorded before it is sent.
@@ -103,6 +105,12 @@ pub struct Record {
 }
 
 impl Record {
+    /// All containers of the workload.
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        let previous = self.previous.iter().map(|previous| &previous.instance);
+        self.current.iter().chain(&self.next).chain(previous).chain(&self.discards)
+    }
+
     /// The row of a workload that was just accepted: generation 1, wanted running, nothing made.
     pub fn new(uid: Uid, source: Source, declared: Arc<Declared>, created_at_ms: u64) -> Self {
         Self {
@@ -116,6 +124,7 @@ impl Record {
             created_at_ms,
             current: None,
             next: None,
+            previous: None,
             discards: Vec::new(),
             failed_update: None,
             own_stop: None,
@@ -164,6 +173,20 @@ pub struct Instance {
     pub spec_hash: SpecHash,
     /// What was last seen of it, so that a restarted agent need not inspect what still runs.
     pub run: Option<Run>,
+    /// It ran for 30 s without an end, or came to its end as a job.
+    pub proved: bool,
+}
+
+/// The container that an update took the place of: stopped, and kept until the new one has proved
+/// itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Previous {
+    /// The container.
+    pub instance: Instance,
+    /// Its last exit that was judged.
+    pub last_exit: Option<Exit>,
+    /// The generation that it matched.
+    pub observed_generation: u64,
 }
 
 /// One run of a container, as last read.
@@ -239,4 +262,19 @@ pub struct FailedUpdate {
     pub cause: String,
     /// Unix time in milliseconds.
     pub at_ms: u64,
+    /// Tries of this generation that failed.
+    pub tries: u32,
+    /// Whether there is another one.
+    pub retry: Retry,
+}
+
+/// Whether an update that failed is tried again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Retry {
+    /// Refused as wrong: not before a newer generation.
+    Never,
+    /// Not before this.
+    At(BootTick),
+    /// It is under way.
+    Now,
 }

@@ -3,8 +3,8 @@
 
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit};
-use super::time::Tick;
+use super::record::{Desired, Exit, Retry};
+use super::time::{Span, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
 use super::{restart, stuck};
 use crate::limits;
@@ -54,11 +54,8 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         last_error_at_ms: record.last_error_at_ms,
         restart_count: record.restart_count,
         failure_count: record.failure_count,
-        failed_update: record
-            .failed_update
-            .as_ref()
-            .filter(|f| f.generation == record.generation)
-            .map(|f| (f.generation, f.cause.clone())),
+        failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
+        update_retries: w.failed_update().is_some_and(|f| f.retry != Retry::Never),
     }
 }
 
@@ -136,18 +133,29 @@ fn running(w: &Workload) -> Shown {
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
     let generation = w.record.generation;
-    if let Some(failed) = &w.record.failed_update
-        && failed.generation == generation
-    {
+    if let Some(failed) = w.failed_update().filter(|_| w.update_rests()) {
+        let next = match failed.retry {
+            Retry::Never => "not tried again before a new generation or a rebuild".to_owned(),
+            Retry::At(_) | Retry::Now => format!("try {}", failed.tries + 1),
+        };
         let info = format!(
-            "generation {generation} failed and the version before it runs: {}",
+            "generation {generation} failed and the version before it runs: {}; {next}",
             failed.cause
         );
-        return shown(State::RunningOk, RuntimeState::Running, info);
+        let shown = shown(State::RunningOk, RuntimeState::Running, info);
+        return Shown { at: w.update_retry_at(), ..shown };
     }
     if w.needs_update() {
         let info = format!("{}: {}", purpose(w), doing(w));
         return shown(State::RunningOk, RuntimeState::Updating, info);
+    }
+    if w.on_probation() {
+        let info = format!(
+            "{} has to run for {}, until then the container before it is kept",
+            on_trial(w),
+            Span(limits::STABLE_MS)
+        );
+        return shown(State::RunningOk, RuntimeState::Running, info);
     }
     if w.record.stuck {
         let info = format!(
@@ -273,6 +281,14 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
 
 fn exit_words(exit: &Exit) -> String {
     exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+}
+
+/// What runs on probation.
+fn on_trial(w: &Workload) -> String {
+    match w.is_remade() {
+        true => "what was made anew".to_owned(),
+        false => format!("generation {}", w.record.observed_generation),
+    }
 }
 
 /// What a new container is made for.

@@ -163,6 +163,8 @@ pub struct View {
     pub failure_count: u32,
     /// The update that failed, as `(generation, cause)`.
     pub failed_update: Option<(u64, String)>,
+    /// It is tried again by itself.
+    pub update_retries: bool,
 }
 
 /// How far a pull has come. Zero in `total_bytes`: not known yet.

@@ -10,7 +10,8 @@ use serde_json::value::RawValue;
 use crate::domain::diary::Diary;
 use crate::domain::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use crate::domain::record::{
-    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Record, Run,
+    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Previous, Record,
+    Retry, Run,
 };
 use crate::domain::time::Tick;
 
@@ -98,6 +99,8 @@ struct Body<'a> {
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     next: Option<InstanceRow<'a>>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
+    previous: Option<PreviousRow<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
     discards: Vec<InstanceRow<'a>>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     failed_update: Option<FailedUpdateRow<'a>>,
@@ -163,6 +166,19 @@ struct InstanceRow<'a> {
     spec_hash: Text<'a>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     run: Option<RunRow<'a>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    proved: bool,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct PreviousRow<'a> {
+    #[serde(borrow)]
+    instance: InstanceRow<'a>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    last_exit: Option<ExitRow<'a>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    observed_generation: u64,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -229,6 +245,12 @@ struct FailedUpdateRow<'a> {
     #[serde(borrow)]
     cause: Text<'a>,
     at_ms: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    tries: u32,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    retry_at: Option<BootTickRow<'a>>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    retries_now: bool,
 }
 
 impl<'a> Body<'a> {
@@ -242,6 +264,7 @@ impl<'a> Body<'a> {
             created_at_ms: record.created_at_ms,
             current: record.current.as_ref().map(InstanceRow::of),
             next: record.next.as_ref().map(InstanceRow::of),
+            previous: record.previous.as_ref().map(PreviousRow::of),
             discards: record.discards.iter().map(InstanceRow::of).collect(),
             failed_update: record.failed_update.as_ref().map(FailedUpdateRow::of),
             own_stop: record.own_stop.as_ref().map(OwnStopRow::of),
@@ -277,6 +300,7 @@ impl<'a> Body<'a> {
             created_at_ms: self.created_at_ms,
             current: self.current.map(InstanceRow::instance),
             next: self.next.map(InstanceRow::instance),
+            previous: self.previous.map(PreviousRow::previous),
             discards: self.discards.into_iter().map(InstanceRow::instance).collect(),
             failed_update: self.failed_update.map(FailedUpdateRow::failed_update),
             own_stop: self.own_stop.map(OwnStopRow::own_stop),
@@ -332,6 +356,7 @@ impl<'a> InstanceRow<'a> {
             rebuild: instance.rebuild,
             spec_hash: instance.spec_hash.as_str().into(),
             run: instance.run.as_ref().map(RunRow::of),
+            proved: instance.proved,
         }
     }
 
@@ -343,6 +368,25 @@ impl<'a> InstanceRow<'a> {
             rebuild: self.rebuild,
             spec_hash: SpecHash::new(self.spec_hash),
             run: self.run.map(RunRow::run),
+            proved: self.proved,
+        }
+    }
+}
+
+impl<'a> PreviousRow<'a> {
+    fn of(previous: &'a Previous) -> Self {
+        Self {
+            instance: InstanceRow::of(&previous.instance),
+            last_exit: previous.last_exit.as_ref().map(ExitRow::of),
+            observed_generation: previous.observed_generation,
+        }
+    }
+
+    fn previous(self) -> Previous {
+        Previous {
+            instance: self.instance.instance(),
+            last_exit: self.last_exit.map(ExitRow::exit),
+            observed_generation: self.observed_generation,
         }
     }
 }
@@ -435,6 +479,12 @@ impl<'a> FailedUpdateRow<'a> {
             generation: failed.generation,
             cause: failed.cause.as_str().into(),
             at_ms: failed.at_ms,
+            tries: failed.tries,
+            retry_at: match &failed.retry {
+                Retry::At(at) => Some(BootTickRow::of(at)),
+                Retry::Never | Retry::Now => None,
+            },
+            retries_now: failed.retry == Retry::Now,
         }
     }
 
@@ -443,6 +493,12 @@ impl<'a> FailedUpdateRow<'a> {
             generation: self.generation,
             cause: self.cause.into_owned(),
             at_ms: self.at_ms,
+            tries: self.tries,
+            retry: match self.retry_at {
+                Some(at) => Retry::At(at.boot_tick()),
+                None if self.retries_now => Retry::Now,
+                None => Retry::Never,
+            },
         }
     }
 }

@@ -309,6 +309,7 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         restart_count: 0,
         failure_count: 0,
         failed_update: None,
+        update_retries: false,
     }
 }
 

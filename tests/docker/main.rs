@@ -16,6 +16,7 @@ mod pulling;
 mod rebuilding;
 mod rest;
 mod restarting;
+mod returning;
 mod slow;
 mod stopping;
 mod stores;

@@ -93,10 +93,14 @@ fn comes_and_goes(trouble: &Trouble) {
     assert!(lines[0].contains("the engine is there"), "{lines:?}");
 }
 
-/// What was logged since.
+/// What was logged since. The stream is a line of its own where the engine goes on answering
+/// without it: with listings that suffer alone, and where it was cut while it was being opened
+/// again, a moment before the engine was gone.
 fn lines_since(device: &Device, logged: usize, trouble: &Trouble) -> Vec<String> {
     let log = device.log()[logged..].to_owned();
-    let is_apart = |line: &&str| trouble.only_lists && line.contains("event stream");
+    let was_cut = |line: &str| line.contains("the connection was lost");
+    let is_apart =
+        |line: &&str| line.contains("event stream") && (trouble.only_lists || was_cut(line));
     log.lines().filter(|line| !is_apart(line)).map(str::to_owned).collect()
 }
 

@@ -10,6 +10,7 @@ mod limits;
 mod manifests;
 mod many;
 mod odd;
+mod recorded;
 mod stops;
 mod store;
 mod stream;

@@ -22,6 +22,7 @@ pub mod docker_api;
 pub mod engine;
 pub mod manifest;
 pub mod proxy;
+pub mod recorded;
 pub mod registry;
 pub mod scripted_engine;
 pub mod strace;

@@ -128,7 +128,7 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
-        let gap = self.engine.gap && slot != Slot::Discard;
+        let gap = self.engine.gap && slot.may_run();
         self.with(uid, |w, context| {
             // What it read may have ended with the engine.
             w.gap |= gap;
@@ -310,7 +310,10 @@ impl Machine {
         let again = self.later(limits::HOST_PATH_LOOK_MS);
         self.with(uid, |w, context| {
             if w.needs_update() {
-                return w.fail_update(fault.to_string(), context);
+                return w.fail_update(fault.to_string(), false, context);
+            }
+            if w.may_go_back() {
+                return w.fail_probation(fault.to_string(), false, context);
             }
             w.unreserve();
             w.hold = Some(Hold::HostPath(format!("{}: {}", fault.object, fault.message)));
@@ -327,8 +330,10 @@ impl Machine {
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
             FaultKind::NoNetwork => self.with(uid, |w, context| {
                 // Its network was taken from it: only a new container can be given another.
+                if slot == Slot::Current {
+                    w.discard_slot(slot);
+                }
                 w.fail_try(slot, fault, context);
-                w.discard_slot(slot);
             }),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
             FaultKind::Conflict => self.with(uid, |w, context| {

@@ -255,7 +255,7 @@ fn compare(
     if w.touched > sent_at || w.step.is_some() {
         // The listing may be older than what happened since; a look will be younger.
         w.gap |= gap;
-        for slot in [Slot::Current, Slot::Next] {
+        for slot in [Slot::Current, Slot::Next, Slot::Previous] {
             if w.step.is_none() && w.instance(slot).is_some() {
                 w.mark_stale(slot);
             }
@@ -263,7 +263,7 @@ fn compare(
         return Compared::Changed;
     }
     let mut changed = false;
-    for slot in [Slot::Current, Slot::Next, Slot::Discard] {
+    for slot in [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard] {
         let Some(instance) = w.instance(slot) else { continue };
         let line = lines.iter().copied().find(|line| is_line_of(line, instance));
         changed |= compare_slot(w, slot, line, gap, context);
@@ -286,14 +286,12 @@ fn is_line_of(line: &Listed, instance: &Instance) -> bool {
 }
 
 fn is_known(w: &Workload, line: &Listed) -> bool {
-    let record = &w.record;
-    let mut known = record.current.iter().chain(&record.next).chain(&record.discards);
-    known.any(|instance| is_line_of(line, instance))
+    w.record.instances().any(|instance| is_line_of(line, instance))
 }
 
 /// Made from what is declared. What an update failed with is not wanted, declared or not.
 fn is_wanted(w: &Workload, hash: &SpecHash) -> bool {
-    *hash == w.wanted_hash && !w.update_failed()
+    *hash == w.wanted_hash && !w.update_rests()
 }
 
 /// Whether `stray` rather than the current container should stand for the workload.
@@ -315,6 +313,7 @@ fn instance_of(line: &Listed) -> Instance {
         rebuild: 0,
         spec_hash: line.tags.spec_hash.clone(),
         run: None,
+        proved: false,
     }
 }
 
@@ -332,7 +331,7 @@ fn compare_slot(
         }
         // Not in the listing is not absent yet: an entry that cannot be read is left out of it. A
         // look is the engine's word for it.
-        w.gap |= gap && slot != Slot::Discard;
+        w.gap |= gap && slot.may_run();
         w.mark_stale(slot);
         return true;
     };
@@ -357,7 +356,7 @@ fn compare_slot(
             true
         }
         (_, runs) => {
-            w.gap |= gap && !runs && slot != Slot::Discard;
+            w.gap |= gap && !runs && slot.may_run();
             w.mark_stale(slot);
             true
         }

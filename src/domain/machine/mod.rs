@@ -216,7 +216,9 @@ impl Machine {
             if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
                 record.refusals = 0;
             }
-            machine.install(Workload::new(record));
+            let mut w = Workload::new(record);
+            w.rearm_update(machine.context());
+            machine.install(w);
         }
         machine.take_entries(start.entries);
         machine.pass();
@@ -279,7 +281,7 @@ impl Machine {
     fn install(&mut self, w: Workload) {
         let uid = w.record.uid.clone();
         let key = w.record.declared.key.clone();
-        for instance in w.record.current.iter().chain(&w.record.next).chain(&w.record.discards) {
+        for instance in w.record.instances() {
             if let Some(id) = &instance.container {
                 self.by_container.insert(id.clone(), uid.clone());
             }
@@ -403,7 +405,7 @@ impl Machine {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
+            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
                 break;
             }
             self.carry_out(uid, decision);
@@ -463,7 +465,7 @@ impl Machine {
             uids.iter().filter(|other| *other != uid).any(|other| {
                 self.workloads.get(other).is_some_and(|w| {
                     let r = &w.record;
-                    r.current.is_some() || r.next.is_some() || !r.discards.is_empty()
+                    r.instances().next().is_some()
                 })
             })
         })

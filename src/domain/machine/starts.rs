@@ -5,8 +5,10 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use crate::domain::effect::StepId;
-use crate::domain::lifecycle::Workload;
+use crate::domain::lifecycle::{Slot, Workload};
 use crate::domain::names::{Key, Uid};
+use crate::domain::plan::Decision;
+use crate::domain::record::Desired;
 use crate::limits;
 
 /// The place of a workload in a pass: lower `schedule` first, then by key.
@@ -72,6 +74,18 @@ impl Starts {
     /// The workload is gone.
     pub(super) fn forget(&mut self, turn: &Turn) {
         self.waiting.remove(turn);
+    }
+}
+
+/// It is a start, or the stop of what a start takes the place of: an update does not take down what
+/// runs before there is a place for what follows.
+pub(super) fn leads_to_start(w: &Workload, decision: &Decision) -> bool {
+    match decision {
+        Decision::Start(_) => true,
+        Decision::Stop(Slot::Current) => {
+            w.record.desired == Desired::Running && w.needs_update() && !w.pulling
+        }
+        _ => false,
     }
 }
 

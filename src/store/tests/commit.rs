@@ -22,10 +22,14 @@ fn records_come_back_as_they_were() {
 fn random_record() -> impl Strategy<Value = Record> {
     let numbers = (any::<[u32; 4]>(), any::<[u64; 8]>());
     let texts = (any::<String>(), any::<String>(), proptest::option::of(any::<String>()));
-    let parts = proptest::collection::vec(any::<bool>(), 10);
+    let parts = proptest::collection::vec(any::<bool>(), 13);
     (numbers, texts, parts).prop_map(|((small, large), texts, parts)| {
         let record = full(large[0] % 1_000);
         let mut instance = instance(large[1]);
+        instance.proved = parts[10];
+        let retries = [Retry::Never, Retry::Now, Retry::At(boot_tick())];
+        let retry = retries[large[0] as usize % 3].clone();
+        let failed = record.failed_update.map(|failed| FailedUpdate { retry, ..failed });
         instance.container = parts[0].then(|| ContainerId::new(texts.0.as_str()));
         if let Some(run) = &mut instance.run {
             run.ip = texts.2.clone();
@@ -41,8 +45,13 @@ fn random_record() -> impl Strategy<Value = Record> {
             created_at_ms: large[5],
             current: parts[2].then(|| instance.clone()),
             next: parts[3].then(|| instance.clone()),
+            previous: parts[11].then(|| Previous {
+                instance: instance.clone(),
+                last_exit: parts[12].then(exit),
+                observed_generation: large[7],
+            }),
             discards: vec![instance; usize::from(parts[4])],
-            failed_update: record.failed_update.filter(|_| parts[5]),
+            failed_update: failed.filter(|_| parts[5]),
             own_stop: record.own_stop.filter(|_| parts[6]),
             last_exit: record.last_exit.filter(|_| parts[7]),
             owed_start: if parts[8] { OwedStart::Restart } else { OwedStart::Uncounted },

@@ -16,7 +16,8 @@ use crate::domain::effect::{Commit, CommitId, Write};
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
-    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Record, Run,
+    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Previous, Record,
+    Retry, Run,
 };
 use crate::domain::time::Tick;
 
@@ -188,17 +189,21 @@ fn full(number: u64) -> Record {
         observed_generation: 2,
         current: Some(instance(number)),
         next: Some(Instance { container: None, run: None, ..instance(number + 1) }),
-        discards: vec![instance(number + 2), instance(number + 3)],
-        failed_update: Some(FailedUpdate { generation: 3, cause: "no image".into(), at_ms: 12 }),
-        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
-        last_exit: Some(Exit {
-            container: ContainerId::new("c2"),
-            started_at_ns: 6,
-            code: Some(-137),
-            oom_killed: true,
-            error: "killed".into(),
-            interrupted: true,
+        previous: Some(Previous {
+            instance: instance(number + 4),
+            last_exit: Some(exit()),
+            observed_generation: 1,
         }),
+        discards: vec![instance(number + 2), instance(number + 3)],
+        failed_update: Some(FailedUpdate {
+            generation: 3,
+            cause: "no image".into(),
+            at_ms: 12,
+            tries: 2,
+            retry: Retry::At(boot_tick()),
+        }),
+        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
+        last_exit: Some(exit()),
         owed_start: OwedStart::Restart,
         restarts_asked: 7,
         restarts_done: 8,
@@ -219,6 +224,17 @@ fn full(number: u64) -> Record {
     }
 }
 
+fn exit() -> Exit {
+    Exit {
+        container: ContainerId::new("c2"),
+        started_at_ns: 6,
+        code: Some(-137),
+        oom_killed: true,
+        error: "killed".into(),
+        interrupted: true,
+    }
+}
+
 fn instance(number: u64) -> Instance {
     Instance {
         name: InstanceName::new(format!("bargee-w-{number:08x}")),
@@ -235,6 +251,7 @@ fn instance(number: u64) -> Instance {
             image_id: "sha256:0123".into(),
             stop_signal: Some("SIGQUIT".into()),
         }),
+        proved: true,
     }
 }
 

@@ -246,10 +246,11 @@ fn container_of(intent: &Intent) -> Option<&ContainerId> {
 }
 
 impl Workload {
-    /// The instance stands for the workload, or is being made to.
+    /// The instance stands for the workload, is being made to, or may do so again.
     pub(super) fn owns(&self, instance: &InstanceName) -> bool {
         let own = |i: &Instance| i.name == *instance;
-        self.record.current.as_ref().is_some_and(own) || self.record.next.as_ref().is_some_and(own)
+        let previous = self.record.previous.as_ref().map(|previous| &previous.instance);
+        self.record.current.iter().chain(&self.record.next).chain(previous).any(own)
     }
 
     /// Puts `instance` among those that go, unless it is there or is the workload's own. It is
@@ -266,6 +267,7 @@ impl Workload {
             rebuild: 0,
             spec_hash: SpecHash::new(""),
             run: None,
+            proved: false,
         };
         self.discard(instance, Seen::Unknown);
     }

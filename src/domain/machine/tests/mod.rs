@@ -31,6 +31,8 @@ mod late;
 
 mod many;
 
+mod probation;
+
 mod pulls;
 
 mod rebuild;

@@ -121,3 +121,29 @@ fn the_rows_of_what_waits_are_written_meanwhile() {
     }
     assert_eq!(world.running(), 30);
 }
+
+/// The service is not down for the starts of others.
+#[test]
+fn an_update_leaves_the_old_container_running_until_there_is_a_place_for_the_new_one() {
+    let mut world = World::new();
+    world.apply(&[&workload("x", |_| {})]);
+    world.pass(60_000);
+    world.unanswered.push("start");
+    let others: Vec<_> = (0..5).map(|n| workload(&format!("w{n}"), |_| {})).collect();
+    world.apply(&others.iter().collect::<Vec<_>>());
+    world.apply(&[&workload("x", |spec| spec.image = "image:2".to_owned())]);
+    let view = world.view("x");
+    assert_eq!((view.state, view.runtime_state), (State::RunningOk, RuntimeState::Updating));
+    assert_eq!(view.info, "update to generation 2: waits for other starts, 4 at a time");
+    assert_eq!((world.count("create image:2"), world.count("SIGTERM")), (1, 0));
+    // The fifth of the others comes before it.
+    answer_one(&mut world);
+    assert_eq!(world.count("SIGTERM"), 0);
+    answer_one(&mut world);
+    assert_eq!((world.count("SIGTERM"), world.count("start")), (1, 7));
+    world.unanswered.clear();
+    while !world.withheld.is_empty() {
+        answer_one(&mut world);
+    }
+    assert_eq!((world.running(), world.view("x").observed_generation), (6, 2));
+}

@@ -55,7 +55,13 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and a rebuild is pulled or created", rebuilding),
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
-    (ALL, "running, and the update to this generation failed", update_failed),
+    (ALL, "running, and on probation after an update", |p| updating(p, "")),
+    (ALL, "running, and the update to this generation failed by what time may heal", |p| {
+        update_failed(p, FaultKind::Trouble)
+    }),
+    (ALL, "running, and the update to this generation was refused as wrong", |p| {
+        update_failed(p, FaultKind::Refused)
+    }),
     (ALWAYS, "exited with 0", |p| exited(p, 0)),
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
@@ -138,7 +144,13 @@ fn shown(world: &World) -> String {
 
 /// Faults of the made-up engine stand for any cause, and a drawn name for any other.
 fn cause(info: &str) -> String {
-    let made_up = ["pull x: Trouble", "start x: Trouble", "remove x: Trouble", "create x: Refused"];
+    let made_up = [
+        "pull x: Trouble",
+        "start x: Trouble",
+        "remove x: Trouble",
+        "create x: Refused",
+        "create x: Trouble",
+    ];
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
@@ -276,10 +288,11 @@ fn start_failed(policy: RestartPolicy, kind: FaultKind, tries: usize) -> World {
     world
 }
 
-/// An update comes to a halt at this call.
+/// An update comes to a halt at this call, or not at all.
 fn updating(policy: RestartPolicy, call: &'static str) -> World {
     let mut world = running(policy);
     match call {
+        "" => {}
         "SIGTERM" => world.fail_next("deaf", &[FaultKind::Trouble]),
         call => world.unanswered.push(call),
     }
@@ -294,9 +307,9 @@ fn rebuilding(policy: RestartPolicy) -> World {
     world
 }
 
-fn update_failed(policy: RestartPolicy) -> World {
+fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
     let mut world = running(policy);
-    world.fail_next("create", &[FaultKind::Refused]);
+    world.fail_next("create", &[kind]);
     world.apply(&[&newer(policy)]);
     world
 }

@@ -168,5 +168,6 @@ fn full_container() -> NewContainer {
             aliases: vec!["web".into(), "web.shop".into()],
         }),
         volume_prefix: "bargee-shop.".into(),
+        ports_to_check: Vec::new(),
     }
 }

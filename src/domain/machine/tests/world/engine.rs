@@ -36,6 +36,14 @@ pub struct Engine {
     pub refused_images: Vec<String>,
     /// Images whose process ends with 1 before its start is looked at.
     pub crashing_images: Vec<String>,
+    /// Images whose process ends by itself: after so many milliseconds, with this code.
+    pub mortal_images: BTreeMap<String, (u64, i32)>,
+    /// Runs that end by themselves: when, which container, which start.
+    ends: Vec<(u64, ContainerId, u64)>,
+    /// Ports that every running container is said to publish.
+    pub publishes: Vec<String>,
+    /// Ports of the host that somebody else holds.
+    pub taken_ports: Vec<u16>,
     /// Host paths that are not there.
     pub missing_paths: Vec<&'static str>,
     /// Containers are gone as soon as they are made.
@@ -62,8 +70,8 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, unremovable, gone, late, last, .. } = self;
-        Self { containers, unremovable, gone, late, last, ..Self::default() }
+        let Self { containers, unremovable, gone, late, last, ends, .. } = self;
+        Self { containers, unremovable, gone, late, last, ends, ..Self::default() }
     }
 
     /// The next fault for calls of `word`.
@@ -129,7 +137,11 @@ impl Engine {
             return Err(fault);
         }
         if let Some(made) = self.find(name) {
-            return Ok(Outcome::Found(Box::new(reading(made))));
+            let mut reading = reading(made);
+            if reading.phase.is_live() {
+                reading.ports.clone_from(&self.publishes);
+            }
+            return Ok(Outcome::Found(Box::new(reading)));
         }
         self.do_late(LateDue::Miss, now);
         Ok(Outcome::NotFound)
@@ -139,6 +151,10 @@ impl Engine {
         let image = &new.declared.spec.image;
         self.calls.push(format!("create {image}"));
         self.check_paths(&new.declared)?;
+        let mut ports = new.ports_to_check.iter().filter_map(|port| port.host_port);
+        if let Some(port) = ports.find(|port| self.taken_ports.contains(port)) {
+            return Err(Fault::new(FaultKind::Trouble, "check port", port.to_string(), "taken"));
+        }
         if let Some(fault) = self.fault("create") {
             return Err(fault);
         }
@@ -195,11 +211,15 @@ impl Engine {
             return Ok(Outcome::Started(Box::new(reading(made))));
         }
         let crashes = self.crashing_images.contains(&made.image);
+        let life = self.mortal_images.get(&made.image).copied();
         self.last += 1;
         let last = self.last;
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
         made.started_at_ns = now * 1_000_000 + last;
+        let started = made.started_at_ns;
+        self.ends.extend(life.map(|(ms, _)| (now + ms, id.clone(), started)));
+        let made = self.find_mut(id.as_str());
         let (mut read, uid) = (reading(made), made.tags.uid.clone());
         if !self.stream_silent {
             self.show(id.clone(), uid.clone(), ContainerAction::Started);
@@ -284,7 +304,23 @@ impl Engine {
             LateDue::At(at) => Some(at),
             LateDue::List | LateDue::Miss => None,
         });
-        times.min()
+        times.chain(self.ends.iter().map(|(at, ..)| *at)).min()
+    }
+
+    /// Ends the runs whose time has come.
+    pub fn end_mortals(&mut self, now: u64) {
+        for (_, id, started) in self.ends.extract_if(.., |(at, ..)| *at <= now).collect::<Vec<_>>()
+        {
+            let made = self.containers.values_mut().find(|made| made.id == id);
+            let Some(made) = made.filter(|m| m.started_at_ns == started && m.phase.is_live())
+            else {
+                continue;
+            };
+            made.phase = Phase::Exited;
+            made.exit_code = self.mortal_images.get(&made.image).map_or(1, |(_, code)| *code);
+            let uid = made.tags.uid.clone();
+            self.show(id, uid, ContainerAction::Died);
+        }
     }
 
     /// Does what waited for this, or for a time that has come.

@@ -302,6 +302,7 @@ impl World {
             let next = machine.into_iter().chain(others).min().filter(|at| *at <= end);
             self.now = self.now.max(next.unwrap_or(end));
             self.engine.do_late(Due::In(0).from(self.now), self.now);
+            self.engine.end_mortals(self.now);
             self.feed(Event::Deadline);
             if next.is_none() {
                 break;

@@ -1,0 +1,54 @@
+//! Runs that last: what 30 s of RUNNING in a row prove, and what they make forgotten.
+
+use super::lifecycle::{Context, Slot, Workload};
+use super::observed::Phase;
+use super::time::{Span, Tick};
+use crate::limits;
+
+impl Workload {
+    /// Since when the current container runs without a break, as far as is known.
+    pub fn runs_since(&self, context: Context) -> Option<Tick> {
+        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
+        let run = self.record.current.as_ref()?.run.as_ref()?;
+        (running && run.since.boot == *context.boot).then_some(run.since.tick)
+    }
+
+    /// When the current run will have lasted long enough to prove the container, or to forget its
+    /// past, if there is any.
+    pub fn stable_at(&self, context: Context) -> Option<Tick> {
+        let unproved = self.record.current.as_ref().is_some_and(|current| !current.proved);
+        let since = self.runs_since(context).filter(|_| unproved || self.has_past());
+        since.map(|since| since + Span(limits::STABLE_MS))
+    }
+
+    /// The current run has lasted long enough. Health, where it is declared, belongs here too.
+    pub(super) fn is_stable(&self, context: Context) -> bool {
+        self.stable_at(context).is_some_and(|at| at <= context.now.tick)
+    }
+
+    /// There is a past to forget: short runs, or an error that is not that of a failed update
+    /// (which holds until a newer generation).
+    fn has_past(&self) -> bool {
+        let record = &self.record;
+        record.streak > 0 || (!record.error_message.is_empty() && self.failed_update().is_none())
+    }
+
+    /// Forgets what a stable run has outlived. A container on probation is looked at first, since
+    /// nothing leads back to the one before it afterwards.
+    pub fn settle(&mut self, context: Context) {
+        self.end_stuck(context);
+        self.take_up_update(context);
+        if !self.is_stable(context) || self.stale[Slot::Current as usize] {
+            return;
+        }
+        if self.on_probation() {
+            return self.mark_stale(Slot::Current);
+        }
+        self.prove();
+        self.record.streak = 0;
+        if self.has_past() {
+            self.record.error_message.clear();
+        }
+        self.dirty = true;
+    }
+}
