@@ -55,7 +55,7 @@ fn two_hundred_that_do_not_listen_are_told_once_and_killed_when_their_grace_is_o
     assert_eq!(world.running(), 201);
     // The old ones go when the new ones have proved themselves.
     world.pass(30_000);
-    assert_eq!(calls(&mut world), counts(&[("remove", 200)]));
+    assert_eq!(calls(&mut world), counts(&[("inspect", 200), ("remove", 200)]));
 }
 
 #[test]
