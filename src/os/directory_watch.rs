@@ -1,5 +1,5 @@
-//! Waits for changes in a directory, for mounts, for a deadline, and for the word to stop, whichever
-//! comes first.
+//! Waits for changes in a directory, for mounts, for a deadline, and for the word to stop,
+//! whichever comes first.
 
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter};

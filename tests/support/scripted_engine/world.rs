@@ -12,8 +12,8 @@ use super::{refuse, shown};
 const FIRST_PID: u32 = 5_000_000;
 
 /// A container. What decides its behaviour is the first word of its command: `refused` cannot be
-/// started, `stubborn` ends by SIGKILL alone, and `undying` by no signal. One of an image with tools
-/// runs its command.
+/// started, `stubborn` ends by SIGKILL alone, and `undying` by no signal. One of an image with
+/// tools runs its command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Container {
     /// 64 hex digits.
