@@ -215,9 +215,11 @@ pub const MANIFEST_SETTLE_MS: u64 = 1_000;
 /// A file that was written and not closed has settled after this time all the same: what writes
 /// without opening is not seen to close.
 pub const MANIFEST_WRITING_MS: u64 = 300_000;
-/// The manifests directory is looked at this often, whether or not it was seen to change: it may
-/// have been mounted over, and not every file system tells.
+/// The manifests directory is looked at this often, whether or not it was seen to change, where the
+/// kernel does not tell all changes: on a file system of the network, or without watches.
 pub const MANIFEST_LOOK_MS: u64 = 10_000;
+/// The same where it does: somebody may still have moved a folder on the way to it.
+pub const MANIFEST_CALM_LOOK_MS: u64 = 60_000;
 /// Files of the manifests directory that a condition of the status names.
 pub const MANIFEST_FILES_TOLD: usize = 10;
 /// Workloads, or files that are ignored, that a line or a list of the status names.
@@ -351,7 +353,8 @@ const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
 const _: () = assert!(API_STOP_MS + FINISH_MS < STOP_MS);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
 const _: () = assert!(MANIFEST_SETTLE_MS < MANIFEST_LOOK_MS);
-const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_WRITING_MS);
+const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_CALM_LOOK_MS);
+const _: () = assert!(MANIFEST_CALM_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);

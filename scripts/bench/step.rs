@@ -1,6 +1,6 @@
 //! What one `step` of the machine costs, and a full compare, with many workloads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bargee::domain::declared::{Declared, Spec};
@@ -50,6 +50,8 @@ pub fn measure(report: &mut Report) -> Result<()> {
         report.figure(&name("full compare, of each"), cost.compare, "us", Some(1.0));
         let whole = cost.compare * size as f64 / 1e3;
         report.figure(&name("full compare, one turn of all"), whole, "ms", None);
+        report.figure(&name("an event, to a look at all"), cost.event / 1e3 / whole, "x", None);
+        report.figure(&name("full compare, to the least"), cost.compare / cost.least, "x", None);
         costs.push(cost);
     }
     let [small, .., large] = costs.as_slice() else { return Ok(()) };
@@ -64,16 +66,20 @@ struct Cost {
     answer: f64,
     exit: f64,
     compare: f64,
+    /// Of each workload: to look up its container in a table of the listing, and no more.
+    least: f64,
 }
 
 fn cost(size: usize) -> Result<Cost> {
     let mut world = World::new(size)?;
-    let (mut events, mut answers, mut exits, mut compares) = (vec![], vec![], vec![], vec![]);
+    let (mut events, mut answers, mut exits) = (vec![], vec![], vec![]);
+    let (mut compares, mut leasts) = (vec![], vec![]);
     for round in 0..ROUNDS {
         let picked = picked(size, round);
         events.push(world.events(&picked));
         answers.push(world.answers(Phase::Running)?);
         compares.push(world.compare()?);
+        leasts.push(world.least()?);
     }
     for round in 0..3 {
         let mut world = World::new(size)?;
@@ -81,7 +87,13 @@ fn cost(size: usize) -> Result<Cost> {
         exits.push(world.answers(Phase::Exited)?);
     }
     let us = |values: &[f64]| median(values) * 1e6;
-    Ok(Cost { event: us(&events), answer: us(&answers), exit: us(&exits), compare: us(&compares) })
+    Ok(Cost {
+        event: us(&events),
+        answer: us(&answers),
+        exit: us(&exits),
+        compare: us(&compares),
+        least: us(&leasts),
+    })
 }
 
 /// Different workloads in no order that a cache could follow, others in each round.
@@ -143,6 +155,23 @@ impl World {
         let effects = self.machine.step(self.now, Event::Deadline);
         self.take(effects);
         Ok(self.list_all()? / self.listed.len() as f64)
+    }
+
+    /// What every full compare has to do: a table of what is listed, one look-up for each workload,
+    /// and the listing's memory given back; seconds for each.
+    fn least(&self) -> Result<f64> {
+        let items: Vec<Listed> = self.listed.iter().map(as_read).collect();
+        let begin = cpu();
+        let table: HashMap<&str, &Listed> = items.iter().map(|l| (l.id.as_str(), l)).collect();
+        let found = self.listed.iter().filter_map(|known| table.get(known.id.as_str()));
+        let running = found.filter(|line| line.phase == Phase::Running).count();
+        drop(table);
+        drop(items);
+        let took = (cpu() - begin).as_secs_f64();
+        if running != self.listed.len() {
+            return Err("not all of them run".into());
+        }
+        Ok(took / self.listed.len() as f64)
     }
 
     /// Something happens to each of `picked`; seconds for each.
