@@ -19,6 +19,13 @@ pub fn removal_delay(rounds: usize) -> Span {
     Span((limits::KILL_AGAIN_MS * factor).min(limits::RESTART_MAX_DELAY_MS))
 }
 
+/// The delay after the `tries`-th failure of an update: 5, 10, 20, 40, then 60 minutes.
+pub fn update_delay(tries: u32) -> Span {
+    let waits = limits::UPDATE_WAITS_MS;
+    let n = usize::try_from(tries.saturating_sub(1)).unwrap_or(usize::MAX);
+    Span(waits[n.min(waits.len() - 1)])
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

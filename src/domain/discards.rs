@@ -111,6 +111,7 @@ impl Workload {
         let taken = match slot {
             Slot::Current => self.record.current.take(),
             Slot::Next => self.record.next.take(),
+            Slot::Previous => self.record.previous.take().map(|previous| previous.instance),
             Slot::Discard => None,
         };
         if let Some(instance) = taken {

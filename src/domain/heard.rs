@@ -1,4 +1,4 @@
-//! What is heard of a container while a step for its workload is in flight.
+//! What the event stream tells while a step is in flight.
 
 use super::lifecycle::{FlightKind, Workload};
 use super::names::ContainerId;

@@ -5,8 +5,8 @@ use super::backoff;
 use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
-use super::observed::{Reading, Seen};
-use super::record::{BootTick, Exit, FailedUpdate, OwedStart};
+use super::observed::{Phase, Reading, Seen};
+use super::record::{BootTick, Exit, OwedStart};
 use super::restart;
 use super::time::Span;
 use crate::limits;
@@ -21,8 +21,11 @@ impl Workload {
             return;
         }
         let own = self.record.own_stop.as_ref();
-        let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
-        let exit = exit_of(reading, own || self.cut_short(context));
+        let own = own.filter(|s| same(&s.container, s.started_at_ns));
+        let unhealthy = own.is_some_and(|stop| self.is_health_restart(stop, context));
+        let own = own.is_some();
+        let cut = self.cut_short(context) || self.is_unexplained(reading);
+        let exit = Exit { unhealthy, ..exit_of(reading, !unhealthy && (own || cut)) };
         self.gap = false;
         if own {
             self.record.own_stop = None;
@@ -34,9 +37,9 @@ impl Workload {
 
     /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and
     /// not one of another boot, whoever started it in this one.
-    pub(super) fn note_alive(&mut self, slot: Slot, context: Context) {
+    pub(super) fn note_alive(&mut self, context: Context) {
         self.gap = false;
-        if slot != Slot::Discard && self.record.boot.as_ref() != Some(context.boot) {
+        if self.record.boot.as_ref() != Some(context.boot) {
             self.record.boot = Some(context.boot.clone());
             self.dirty = true;
         }
@@ -70,6 +73,7 @@ impl Workload {
                 // What never ran was not lost, and what was being stopped is where it should be.
                 // One that ended with another boot was interrupted, kept by the engine or not.
                 interrupted: own || self.cut_short(context) || started_at_ns == 0,
+                unhealthy: false,
             };
             self.record.own_stop = None;
             self.stop_deadline = None;
@@ -83,20 +87,31 @@ impl Workload {
         if self.seen == Seen::Absent || self.given_up() {
             return;
         }
+        let cause = "the container vanished before it ran".to_owned();
+        if self.may_go_back() {
+            self.set_seen(Slot::Current, Seen::Absent);
+            return self.fail_probation(cause, false, context);
+        }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        self.note_error("the container vanished before it ran".to_owned(), context);
+        self.note_error(cause, context);
         self.back_off(context);
     }
 
     fn take_exit(&mut self, exit: Exit, context: Context) {
+        if !exit.interrupted && self.judge_on_probation(&exit, context) {
+            return;
+        }
         let policy = self.record.declared.spec.restart.policy;
         self.record.owed_start = OwedStart::Uncounted;
         if exit.interrupted {
             self.record.wait = None;
         } else {
-            self.remember_before_exit(context);
-            if let Some(text) = restart::crash_text(&exit) {
-                self.note_error(text, context);
+            // What its check complained of is noted already, and how it ended then says nothing.
+            if !exit.unhealthy {
+                self.remember_before_exit(context);
+                if let Some(text) = restart::crash_text(&exit) {
+                    self.note_error(text, context);
+                }
             }
             if restart::runs_again(policy, &exit) {
                 self.record.owed_start = OwedStart::Restart;
@@ -106,18 +121,21 @@ impl Workload {
                 // No try follows those that failed before this exit was judged.
                 self.record.failure_count = 0;
                 self.record.refusals = 0;
+                if exit.code == Some(0) && !exit.unhealthy {
+                    self.prove();
+                }
             }
         }
         self.record.last_exit = Some(exit);
         self.dirty = true;
     }
 
-    /// A run of 30 s or more starts again at once, unless it is stuck; a shorter one waits.
+    /// A run that was well for 30 s or more starts again at once, unless it is stuck; a shorter one
+    /// waits.
     fn back_off_after_run(&mut self, context: Context) {
         let run = self.record.current.as_ref().and_then(|c| c.run.as_ref());
         let ran = run.filter(|run| run.since.boot == *context.boot);
-        let ran = ran.map_or(Span(0), |run| context.now.tick.since(run.since.tick));
-        let stable = ran >= Span(limits::STABLE_MS);
+        let stable = ran.is_some_and(|run| self.was_stable(run, context.now.tick));
         if stable {
             self.record.streak = 0;
             self.record.wait = None;
@@ -154,39 +172,24 @@ impl Workload {
     /// A pull, create or start for the container in `slot` failed with something that says what is
     /// wrong.
     pub fn fail_try(&mut self, slot: Slot, fault: &Fault, context: Context) {
+        let refused = fault.kind == FaultKind::Refused;
         if slot == Slot::Next && self.needs_update() {
-            return self.fail_update(fault.to_string(), context);
+            return self.fail_update(fault.to_string(), refused, context);
+        }
+        if self.may_go_back() && (slot == Slot::Current || self.record.current.is_none()) {
+            return self.fail_probation(fault.to_string(), refused, context);
         }
         if slot == Slot::Next {
             self.fail_rebuild();
         }
         self.record.failure_count = self.record.failure_count.saturating_add(1);
-        if fault.kind == FaultKind::Refused {
+        if refused {
             self.record.refusals = self.record.refusals.saturating_add(1);
         } else {
             self.record.refusals = 0;
         }
         self.note_error(fault.to_string(), context);
         self.back_off(context);
-    }
-
-    /// The update or rebuild failed: its container goes, the old one is started again where it was
-    /// stopped.
-    pub fn fail_update(&mut self, cause: String, context: Context) {
-        self.note_error(cause.clone(), context);
-        self.fail_rebuild();
-        self.discard_slot(Slot::Next);
-        // What runs may be all that is declared, only not anew.
-        if self.needs_update() && !self.rebuild_is_due() {
-            self.record.failed_update = Some(FailedUpdate {
-                generation: self.record.generation,
-                cause,
-                at_ms: context.now.wall_ms,
-            });
-        }
-        self.record.wait = None;
-        self.hold = None;
-        self.pulling = false;
     }
 
     /// A call whose outcome is unknown: look again after a while, longer each time.
@@ -199,12 +202,15 @@ impl Workload {
 
 /// The exit that a reading shows.
 pub(super) fn exit_of(reading: &Reading, interrupted: bool) -> Exit {
+    let is_gone = reading.phase == Phase::Gone;
+    let gone = || "its process is gone, though the engine says that it runs".to_owned();
     Exit {
         container: reading.id.clone(),
         started_at_ns: reading.started_at_ns,
-        code: Some(reading.exit_code),
+        code: (!is_gone).then_some(reading.exit_code),
         oom_killed: reading.oom_killed,
-        error: reading.error.clone(),
+        error: if is_gone { gone() } else { reading.error.clone() },
         interrupted,
+        unhealthy: false,
     }
 }

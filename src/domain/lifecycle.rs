@@ -6,12 +6,13 @@ use std::sync::Arc;
 
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
-use super::judge::exit_of;
+use super::health::RunHealth;
+use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
-use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
-use super::restart;
+use super::record::{BootTick, Desired, Instance, OwedStart, OwnStop, Record, Run};
+use super::slow::Slow;
 use super::spec_hash::{is_comparable, spec_hash};
 use super::time::{Now, Span, Tick};
 use super::view::{TaskId, View};
@@ -35,6 +36,15 @@ pub enum Slot {
     Next,
     /// The first of those that are to go.
     Discard,
+    /// The one to return to while the current one has not proved itself.
+    Previous,
+}
+
+impl Slot {
+    /// The container in it may run: the others only do against bargee's will.
+    pub fn may_run(self) -> bool {
+        matches!(self, Self::Current | Self::Next)
+    }
 }
 
 /// The step in flight.
@@ -120,9 +130,11 @@ pub struct Workload {
     pub next_seen: Seen,
     /// The first of `record.discards` as last seen.
     pub discard_seen: Seen,
+    /// `record.previous` as last seen.
+    pub previous_seen: Seen,
     /// Slots about which something new was heard: what was seen of them stays on show, but is no
     /// ground for a decision before they were looked at again.
-    pub stale: [bool; 3],
+    pub stale: [bool; 4],
     /// The step in flight.
     pub step: Option<Flight>,
     /// Containers of this workload in the last listing that its record does not know.
@@ -138,10 +150,15 @@ pub struct Workload {
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
-    /// When a stop that an earlier agent recorded was not sent, for all that is seen.
-    pub own_stop_void_at: Option<Tick>,
-    /// The same for the first of the discards.
+    /// The run to which SIGKILL was sent because its stop did not end it.
+    pub killed: Option<OwnStop>,
+    /// As `stop_deadline`, for the first of the discards.
+    /// A stop of the present run is recorded that nobody wants any more: until then it may end so.
+    pub stop_in_doubt: Option<Tick>,
+    /// The same as `stop_deadline` for the first of the discards.
     pub discard_deadline: Option<Tick>,
+    /// The same for the previous one, which somebody else started.
+    pub previous_deadline: Option<Tick>,
     /// No removal before this: the store cannot write the intent of it.
     pub removal_rests_until: Option<Tick>,
     /// Why the last of the discards that was tried could not be removed.
@@ -152,10 +169,12 @@ pub struct Workload {
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
+    /// Whether the current container is on its way out.
+    pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
-    /// Its last call timed out: it shares one worker with others of its kind.
-    pub slow: bool,
+    /// Its calls time out: it shares one worker with others of its kind.
+    pub slow: Slow,
     /// The generation for which the registry was asked already.
     pub pulled: u64,
     /// The rebuild for which the registry was asked already.
@@ -172,6 +191,8 @@ pub struct Workload {
     pub pull_phase: PullPhase,
     /// It is to be started, and as many starts as may be are in flight.
     pub start_waits: bool,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -189,6 +210,8 @@ pub struct Workload {
     /// Names under which nothing is, but a late create may still make something: the journal has
     /// them looked up once more.
     pub late: Vec<InstanceName>,
+    /// The container that this process started or saw running last: why it ends is known.
+    pub witnessed: Option<ContainerId>,
     /// A signal that an operator asked for, not yet sent.
     pub kill: Option<(TaskId, String)>,
     /// The network of its application is gone already.
@@ -216,21 +239,25 @@ impl Workload {
             seen: Seen::Unknown,
             next_seen: Seen::Unknown,
             discard_seen: Seen::Unknown,
-            stale: [false; 3],
+            previous_seen: Seen::Unknown,
+            stale: [false; 4],
             step: None,
             touched: 0,
             gap: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
-            own_stop_void_at: None,
+            killed: None,
+            stop_in_doubt: None,
             discard_deadline: None,
+            previous_deadline: None,
             removal_rests_until: None,
             discard_error: String::new(),
             live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
+            leaving: Leaving::No,
             unknowns: 0,
-            slow: false,
+            slow: Slow::No,
             pulled: 0,
             pulled_for: 0,
             rebuild_failed: 0,
@@ -238,6 +265,7 @@ impl Workload {
             pulling: false,
             pull_phase: PullPhase::default(),
             start_waits: false,
+            awaits_resume: false,
             hold: None,
             start_expected: None,
             start_shown: false,
@@ -245,6 +273,7 @@ impl Workload {
             cut: Vec::new(),
             settled: Vec::new(),
             late: Vec::new(),
+            witnessed: None,
             kill: None,
             network_removed: false,
             failures: 0,
@@ -259,6 +288,7 @@ impl Workload {
             Slot::Current => self.record.current.as_ref(),
             Slot::Next => self.record.next.as_ref(),
             Slot::Discard => self.record.discards.first(),
+            Slot::Previous => self.record.previous.as_ref().map(|p| &p.instance),
         }
     }
 
@@ -268,6 +298,7 @@ impl Workload {
             Slot::Current => &self.seen,
             Slot::Next => &self.next_seen,
             Slot::Discard => &self.discard_seen,
+            Slot::Previous => &self.previous_seen,
         }
     }
 
@@ -289,6 +320,7 @@ impl Workload {
             Slot::Current => self.seen = seen,
             Slot::Next => self.next_seen = seen,
             Slot::Discard => self.discard_seen = seen,
+            Slot::Previous => self.previous_seen = seen,
         }
     }
 
@@ -301,23 +333,9 @@ impl Workload {
         }
     }
 
-    /// A stop of the very run that was last seen in `slot` was recorded.
-    pub fn stop_is_recorded(&self, slot: Slot) -> bool {
-        let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());
-        stop.is_some_and(|(stop, run)| {
-            stop.container == run.id && stop.started_at_ns == run.started_at_ns
-        })
-    }
-
-    /// A stop was sent to the present run, which has not ended yet.
-    pub fn is_being_stopped(&self) -> bool {
-        let recorded = self.stop_deadline.is_some() && self.stop_is_recorded(Slot::Current);
-        recorded && self.may_live(Slot::Current)
-    }
-
     /// The slot that holds the container `id`.
     pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
-        [Slot::Current, Slot::Next, Slot::Discard]
+        [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard]
             .into_iter()
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
     }
@@ -336,7 +354,7 @@ impl Workload {
         if self.rebuild_is_due() {
             return true;
         }
-        if self.update_failed() {
+        if self.update_rests() {
             return false;
         }
         if !is_comparable(&current.spec_hash) {
@@ -346,19 +364,13 @@ impl Workload {
         current.spec_hash != self.wanted_hash && current.generation <= self.record.generation
     }
 
-    /// The update to the present generation failed.
-    pub fn update_failed(&self) -> bool {
-        let failed = self.record.failed_update.as_ref();
-        failed.is_some_and(|f| f.generation == self.record.generation)
-    }
-
     /// Something else is wanted by now than to make or start the container in `slot`.
     pub fn is_superseded(&self, slot: Slot) -> bool {
         let other = match slot {
             // While the new image is pulled, what there is is still wanted.
             Slot::Current => self.needs_update() && !self.pulling,
             Slot::Next if self.next_precedes_rebuild() => true,
-            Slot::Next | Slot::Discard => {
+            Slot::Next | Slot::Discard | Slot::Previous => {
                 self.instance(slot).is_some_and(|i| i.spec_hash != self.wanted_hash)
             }
         };
@@ -385,40 +397,6 @@ impl Workload {
         (wait.boot == *context.boot && wait.tick > context.now.tick).then_some(wait.tick)
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
-    fn has_past(&self) -> bool {
-        let record = &self.record;
-        record.streak > 0 || (!record.error_message.is_empty() && !self.update_failed())
-    }
-
-    /// Since when the current container runs without a break, as far as is known.
-    pub fn runs_since(&self, context: Context) -> Option<Tick> {
-        let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
-        let run = self.record.current.as_ref()?.run.as_ref()?;
-        (running && run.since.boot == *context.boot).then_some(run.since.tick)
-    }
-
-    /// When the current run will have lasted long enough to forget its past, if there is any.
-    pub fn stable_at(&self, context: Context) -> Option<Tick> {
-        let since = self.runs_since(context).filter(|_| self.has_past());
-        since.map(|since| since + Span(limits::STABLE_MS))
-    }
-
-    /// Forgets what a stable run has outlived.
-    pub fn settle(&mut self, context: Context) {
-        self.end_stuck(context);
-        self.settle_own_stop(context);
-        if self.stable_at(context).is_none_or(|at| at > context.now.tick) {
-            return;
-        }
-        self.record.streak = 0;
-        if self.has_past() {
-            self.record.error_message.clear();
-        }
-        self.dirty = true;
-    }
-
     // --- readings ------------------------------------------------------------------------------
 
     /// Takes in an inspect of the container in `slot`.
@@ -442,59 +420,46 @@ impl Workload {
         let phase = reading.phase.clone();
         let code = reading.exit_code;
         let ran = reading.started_at_ns != 0;
-        if slot != Slot::Discard && ran {
+        let health = self.known_health(slot, &reading);
+        if slot.may_run() && ran {
             self.note_run(slot, &reading, context);
         }
-        if phase == Phase::Running {
-            self.note_alive(slot, context);
+        if slot == Slot::Previous && !phase.is_live() {
+            self.previous_deadline = None;
+        }
+        if phase == Phase::Running && slot.may_run() {
+            self.note_alive(context);
+            self.witnessed = Some(reading.id.clone());
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
             self.retry_at = Some(context.now.tick + Span(limits::PASSING_STATE_LOOK_MS));
         }
+        let witnessed = self.has_witnessed(&reading);
         self.set_seen(slot, Seen::Present(Box::new(reading)));
+        if slot == Slot::Current {
+            self.note_health(health, context);
+        }
+        self.note_removing(slot, &phase, context);
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
-            (Slot::Next, Phase::Exited) if ran && code == 0 => {
+            (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
                 self.promote();
                 self.judge_exit(context);
             }
-            // Cut short by somebody else: it is started once more.
-            (Slot::Next, Phase::Exited) if ran && self.cut_short(context) => self.gap = false,
-            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
-                self.remember_before_exit(context);
-                let cause = self.next_seen.reading().map(|r| exit_of(r, false));
-                let cause = cause.and_then(|exit| restart::crash_text(&exit)).unwrap_or_default();
-                self.fail_update(cause, context);
+            // Cut short by somebody else, or nobody knows by whom: it is started once more.
+            (Slot::Next, Phase::Exited) if ran && (self.cut_short(context) || !witnessed) => {
+                self.gap = false;
             }
-            (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
+            (Slot::Next, Phase::Exited) if ran && !self.is_superseded(slot) => {
+                self.judge_successor(context);
+            }
+            (Slot::Current, Phase::Running) if self.on_probation() => self.judge_run(context),
+            (Slot::Current, Phase::Exited | Phase::Dead | Phase::Gone) if ran => {
+                self.judge_exit(context);
+            }
             _ => {}
         }
         self.match_generation();
-    }
-
-    /// Takes in that the container in `slot` is not there.
-    pub fn read_absent(&mut self, slot: Slot, context: Context) {
-        self.unknowns = 0;
-        self.retry_at = None;
-        match slot {
-            // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => {
-                self.set_seen(slot, Seen::Absent);
-                self.unreserve();
-            }
-            Slot::Discard => self.drop_discard(),
-            Slot::Current => {
-                if self.record.desired == Desired::Running {
-                    self.judge_vanished(context);
-                } else {
-                    self.record.current = None;
-                    self.record.own_stop = None;
-                    self.stop_deadline = None;
-                    self.dirty = true;
-                }
-                self.set_seen(slot, Seen::Absent);
-            }
-        }
     }
 
     fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
@@ -502,6 +467,7 @@ impl Workload {
             Slot::Current => self.record.current.as_mut(),
             Slot::Next => self.record.next.as_mut(),
             Slot::Discard => self.record.discards.first_mut(),
+            Slot::Previous => self.record.previous.as_mut().map(|p| &mut p.instance),
         }
     }
 
@@ -510,14 +476,17 @@ impl Workload {
         let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
         let Some(instance) = self.instance_mut(slot) else { return };
         let known = instance.run.as_ref().filter(|r| r.started_at_ns == reading.started_at_ns);
+        let health = known.and_then(|run| run.health.as_ref());
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
+            since_ms: known.map_or(context.now.wall_ms, |r| r.since_ms),
             pid: reading.pid,
             ip: reading.ip.clone(),
             ports: reading.ports.clone(),
             image_id: reading.image_id.clone(),
             stop_signal: reading.stop_signal.clone(),
+            health: RunHealth::follow(health, reading, context.now.tick),
         };
         let is_new = known.is_none();
         if instance.run.as_ref() != Some(&run) {
@@ -534,25 +503,6 @@ impl Workload {
             self.record.wait = None;
             self.hold = None;
         }
-    }
-
-    /// The successor stands for the workload from now on; the old one goes.
-    fn promote(&mut self) {
-        let Some(next) = self.record.next.take() else { return };
-        let seen = std::mem::take(&mut self.next_seen);
-        let old_seen = std::mem::replace(&mut self.seen, seen);
-        self.stale[Slot::Current as usize] = false;
-        self.stale[Slot::Next as usize] = false;
-        self.note_rebuilt(next.rebuild);
-        if let Some(old) = self.record.current.replace(next) {
-            self.discard(old, old_seen);
-        }
-        self.record.own_stop = None;
-        self.record.last_exit = None;
-        self.record.failed_update = None;
-        self.record.restarts_done = self.record.restarts_asked;
-        self.stop_deadline = None;
-        self.dirty = true;
     }
 
     /// A successor that is made already is the first container of a workload that has no other.

@@ -2,6 +2,8 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
+use super::drain;
+use super::leaving::Leaving;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
@@ -23,6 +25,19 @@ pub struct Surroundings<'a> {
     pub claimed_by: Option<&'a str>,
     /// No other workload needs the network of the application.
     pub last_of_application: bool,
+    /// What the agent does at the moment.
+    pub mode: Mode,
+}
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// It keeps workloads as they are declared.
+    Reconciling,
+    /// Reconciling is held: it looks, and does nothing.
+    Quiesced,
+    /// It stops its workloads before it ends. Whether it is the turn of this one.
+    Draining(bool),
 }
 
 /// The next step, or a change of the record that needs no step.
@@ -30,6 +45,8 @@ pub struct Surroundings<'a> {
 pub enum Decision {
     /// Nothing to do until something happens or a deadline passes.
     Nothing,
+    /// Something to do, and reconciling is held.
+    Held,
     /// Look at the container.
     Inspect(Slot),
     /// Wait for this, and look again when it may be over.
@@ -50,6 +67,10 @@ pub enum Decision {
     Remove,
     /// The container in the slot is to go: superseded, half removed, or its workload is.
     Discard(Slot),
+    /// The previous container is the one that is wanted now.
+    GoBack,
+    /// It is the one that runs: an agent that died had returned to it.
+    Returned,
     /// The container is gone and is to be made again.
     Recreate,
     /// A restart that was asked for has nothing to stop.
@@ -67,18 +88,47 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    if w.is_elsewhere() {
+        // A signal reaches nothing, and is told so.
+        return if w.kill.is_some() { Decision::OperatorKill } else { Decision::Nothing };
+    }
+    match s.mode {
+        Mode::Reconciling => decide(w, s),
+        Mode::Quiesced => held(w, decide(w, s)),
+        Mode::Draining(turn) => drain::plan(w, turn, now),
+    }
+}
+
+/// The one gate of a quiesce. Looks go on, those too that what is held would have come before.
+fn held(w: &Workload, decision: Decision) -> Decision {
+    if matches!(decision, Decision::Nothing | Decision::Inspect(_) | Decision::Hold(_)) {
+        return decision;
+    }
+    let slots = [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard];
+    look(w, &slots).unwrap_or(Decision::Held)
+}
+
+/// The look at the first of `slots` that needs one.
+pub(super) fn look(w: &Workload, slots: &[Slot]) -> Option<Decision> {
+    slots.iter().find(|&&slot| w.must_look(slot)).map(|&slot| Decision::Inspect(slot))
+}
+
+fn decide(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
     if w.kill.is_some() && !w.must_look(Slot::Current) {
         return Decision::OperatorKill;
     }
     // A discard that may live comes first: its successor waits for it. The rest of the discards
     // goes when there is nothing more urgent.
     let discard = plan_discard(w, now);
-    if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
+    if discard != Decision::Nothing && is_urgent(w) {
         return discard;
     }
-    let slots = [Slot::Current, Slot::Next];
-    if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
-        return Decision::Inspect(slot);
+    if let Some(look) = look(w, &[Slot::Current, Slot::Next, Slot::Previous]) {
+        return look;
+    }
+    if let Some(decision) = plan_previous(w, now) {
+        return decision;
     }
     let decision = match w.record.desired {
         Desired::Deleted => plan_removal(w, s),
@@ -88,7 +138,16 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if decision == Decision::Nothing { discard } else { decision }
 }
 
-fn plan_discard(w: &Workload, now: Tick) -> Decision {
+/// A discard that may live, or whose process is gone while the engine may still hold its ports. An
+/// engine that cannot even remove it holds up nobody for longer than one try.
+fn is_urgent(w: &Workload) -> bool {
+    let gone = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Gone);
+    let has_ports = !w.record.declared.spec.ports.is_empty();
+    let holds_ports = gone && has_ports && w.discards_failed == 0;
+    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || holds_ports
+}
+
+pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if w.record.discards.is_empty() {
         return Decision::Nothing;
     }
@@ -112,7 +171,30 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
     }
 }
 
+/// The container to return to does not run beside another one. It is not judged: somebody started
+/// it, or an engine did what it was told for long ago.
+fn plan_previous(w: &Workload, now: Tick) -> Option<Decision> {
+    if w.record.desired == Desired::Deleted || !w.may_live(Slot::Previous) {
+        return None;
+    }
+    if w.record.desired == Desired::Running && !w.may_live(Slot::Current) {
+        return Some(Decision::Returned);
+    }
+    Some(stop_previous(w, now))
+}
+
+pub(super) fn stop_previous(w: &Workload, now: Tick) -> Decision {
+    match w.previous_deadline {
+        Some(at) if at > now => Decision::Nothing,
+        Some(_) => Decision::Kill(Slot::Previous),
+        None => Decision::Stop(Slot::Previous),
+    }
+}
+
 fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {
+    if w.record.previous.is_some() {
+        return Decision::Discard(Slot::Previous);
+    }
     for slot in [Slot::Next, Slot::Current] {
         if w.instance(slot).is_some() {
             return match stop(w, slot, s.context.now.tick) {
@@ -148,7 +230,7 @@ fn plan_stopped(w: &Workload, now: Tick) -> Decision {
 }
 
 /// What brings the container in `slot` to its end; `None`: it has come to it.
-fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
+pub(super) fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
     if !w.may_live(slot) {
         return None;
     }
@@ -179,7 +261,7 @@ fn plan_running(w: &Workload, s: &Surroundings) -> Decision {
     }
     if w.needs_update() {
         let ran = w.record.current.as_ref().is_some_and(|c| c.run.is_some());
-        if !ran && !w.may_live(Slot::Current) {
+        if !ran && !w.may_live(Slot::Current) && !w.on_probation() {
             // It never ran: nothing to return to, so the new one is tried like a first one.
             return Decision::Discard(Slot::Current);
         }
@@ -215,8 +297,21 @@ fn superseded(w: &Workload) -> bool {
         || (w.record.current.is_some() && !w.needs_update())
 }
 
-/// Pull, create, stop the old one, start the new one; the old one goes when the new one runs.
+/// Pull, create, stop the old one, start the new one; the old one goes when the new one has proved
+/// itself.
 fn plan_update(w: &Workload, now: Tick) -> Decision {
+    let is_made = matches!(w.next_seen, Seen::Present(_));
+    if !is_made && w.rebuild_is_due() && w.pulls_first() {
+        // Whatever ended stays as it is if nothing comes of it.
+        return Decision::Pull;
+    }
+    if !w.has_return() {
+        // It never proved itself, and has ended: the new one is tried like a first one.
+        return Decision::Discard(Slot::Current);
+    }
+    if w.wants_previous() {
+        return stop(w, Slot::Current, now).unwrap_or(Decision::GoBack);
+    }
     match &w.next_seen {
         Seen::Present(_) => match stop(w, Slot::Current, now) {
             Some(decision) => decision,
@@ -248,7 +343,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     let restart_asked = w.record.restarts_asked != w.record.restarts_done;
     // A stop that was sent is seen through, whoever wants it running by now: its process may be on
     // its way out already.
-    if restart_asked || w.is_being_stopped() {
+    if restart_asked || w.is_being_stopped() || w.ends_for_health() {
         return stop(w, Slot::Current, now).unwrap_or(Decision::RestartDone);
     }
     let phase = match &w.seen {
@@ -258,7 +353,10 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     };
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
-        Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Dead | Phase::Gone => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Removing if w.leaving == Leaving::Hangs => {
+            again(w, s, Decision::Discard(Slot::Current))
+        }
         Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
         Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
     }
@@ -287,8 +385,10 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
-        w.own_stop_void_at,
+        w.stop_in_doubt,
         w.discard_deadline,
+        w.previous_deadline,
+        w.update_retry_at(),
         w.removal_rests_until,
         w.stable_at(context),
         w.unstuck_at(context),

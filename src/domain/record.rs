@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use super::diary::Diary;
+use super::health::RunHealth;
 use super::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use super::time::Tick;
 
@@ -58,9 +59,11 @@ pub struct Record {
     pub current: Option<Instance>,
     /// The container being made: the first one, or the successor in an update.
     pub next: Option<Instance>,
+    /// What to return to while `current` has not proved itself.
+    pub previous: Option<Previous>,
     /// Containers that are to go: replaced ones, failed successors, twins.
     pub discards: Vec<Instance>,
-    /// The update that failed; not tried again before a newer generation.
+    /// The update that failed, until a newer generation or until it has proved itself after all.
     pub failed_update: Option<FailedUpdate>,
 
     /// A stop that bargee asked for, recorded before it is sent.
@@ -100,9 +103,17 @@ pub struct Record {
     pub last_error_at_ms: u64,
     /// The boot under which it was last asked to run.
     pub boot: Option<BootId>,
+    /// Since when its containers have been missing because the engine is another one.
+    pub elsewhere: Option<BootTick>,
 }
 
 impl Record {
+    /// All containers of the workload.
+    pub fn instances(&self) -> impl Iterator<Item = &Instance> {
+        let previous = self.previous.iter().map(|previous| &previous.instance);
+        self.current.iter().chain(&self.next).chain(previous).chain(&self.discards)
+    }
+
     /// The row of a workload that was just accepted: generation 1, wanted running, nothing made.
     pub fn new(uid: Uid, source: Source, declared: Arc<Declared>, created_at_ms: u64) -> Self {
         Self {
@@ -116,6 +127,7 @@ impl Record {
             created_at_ms,
             current: None,
             next: None,
+            previous: None,
             discards: Vec::new(),
             failed_update: None,
             own_stop: None,
@@ -136,6 +148,7 @@ impl Record {
             last_error: String::new(),
             last_error_at_ms: 0,
             boot: None,
+            elsewhere: None,
         }
     }
 }
@@ -164,6 +177,20 @@ pub struct Instance {
     pub spec_hash: SpecHash,
     /// What was last seen of it, so that a restarted agent need not inspect what still runs.
     pub run: Option<Run>,
+    /// It ran for 30 s without an end, or came to its end as a job.
+    pub proved: bool,
+}
+
+/// The container that an update took the place of: stopped, and kept until the new one has proved
+/// itself.
+#[derive(Clone, PartialEq, Debug)]
+pub struct Previous {
+    /// The container.
+    pub instance: Instance,
+    /// Its last exit that was judged.
+    pub last_exit: Option<Exit>,
+    /// The generation that it matched.
+    pub observed_generation: u64,
 }
 
 /// One run of a container, as last read.
@@ -173,6 +200,8 @@ pub struct Run {
     pub started_at_ns: u64,
     /// When it was first seen running.
     pub since: BootTick,
+    /// The same on the wall clock, unix milliseconds; 0: not known.
+    pub since_ms: u64,
     /// Process id.
     pub pid: u32,
     /// Address on its network.
@@ -183,6 +212,8 @@ pub struct Run {
     pub image_id: String,
     /// The image's stop signal.
     pub stop_signal: Option<String>,
+    /// How it fares by its check, if it has one.
+    pub health: Option<RunHealth>,
 }
 
 /// A tick that is only comparable within its boot.
@@ -201,6 +232,8 @@ pub struct OwnStop {
     pub container: ContainerId,
     /// The run that is stopped, by its start in unix nanoseconds.
     pub started_at_ns: u64,
+    /// Because it is unhealthy: a restart like that after a crash.
+    pub unhealthy: bool,
 }
 
 /// How the next run of a workload is to be counted.
@@ -228,6 +261,8 @@ pub struct Exit {
     pub error: String,
     /// An interruption: counts nothing, runs again.
     pub interrupted: bool,
+    /// bargee ended it, because it was unhealthy.
+    pub unhealthy: bool,
 }
 
 /// An update that failed.
@@ -239,4 +274,19 @@ pub struct FailedUpdate {
     pub cause: String,
     /// Unix time in milliseconds.
     pub at_ms: u64,
+    /// Tries of this generation that failed.
+    pub tries: u32,
+    /// Whether there is another one.
+    pub retry: Retry,
+}
+
+/// Whether an update that failed is tried again.
+#[derive(Clone, PartialEq, Eq, Debug)]
+pub enum Retry {
+    /// Refused as wrong: not before a newer generation.
+    Never,
+    /// Not before this.
+    At(BootTick),
+    /// It is under way.
+    Now,
 }

@@ -292,12 +292,15 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         state: State::RunningOk,
         info: String::new(),
         next_attempt: None,
+        awaits_resume: false,
         runtime_state: RuntimeState::Running,
+        health: None,
         pull: None,
         container: Some(ContainerId::new(format!("c-{name}"))),
         instance: Some(format!("bargee-{name}-00000001")),
         pid: 77,
         started_at_ms: NOW.wall_ms - 61_000,
+        run_seen: None,
         ip: Some("10.0.0.2".into()),
         ports: vec!["0.0.0.0:8080->80/tcp".into()],
         image_id: "sha256:abc".into(),
@@ -309,6 +312,7 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         restart_count: 0,
         failure_count: 0,
         failed_update: None,
+        update_retries: false,
     }
 }
 
@@ -322,6 +326,7 @@ pub fn stopped(application: &str, name: &str, uid: &str) -> View {
         instance: None,
         pid: 0,
         started_at_ms: 0,
+        run_seen: None,
         ip: None,
         ports: Vec::new(),
         image_id: String::new(),
@@ -340,6 +345,7 @@ pub fn transition(from: Option<State>, to: State, info: &str) -> Arc<Transition>
         generation: 1,
         from,
         to,
+        health: None,
         info: info.into(),
         container: None,
     })

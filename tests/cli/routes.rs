@@ -81,6 +81,7 @@ fn a_workload_in_trouble_has_these_fields_too() {
         restart_count: 2,
         failure_count: 3,
         failed_update: Some((4, "no image".into())),
+        update_retries: true,
         ..stopped("shop", "db", DB)
     };
     let served = serve(Fake::new().with([trouble]));
@@ -89,7 +90,7 @@ fn a_workload_in_trouble_has_these_fields_too() {
         "stateInfo": "exitCode=1; restart 3 in 32 s", "nextAttemptAt": NOW.wall_ms + 31_001,
         "pullProgress": {"doneBytes": 1, "totalBytes": 2}, "exitCode": 0,
         "errorMessage": "boom", "lastError": "boom", "lastErrorAt": 5, "restartCount": 2,
-        "failureCount": 3, "failedUpdate": {"generation": 4, "cause": "no image"},
+        "failureCount": 3, "failedUpdate": {"generation": 4, "cause": "no image", "retries": true},
     });
     for (field, value) in expected.as_object().unwrap() {
         assert_eq!(&workload[field], value, "{field}");

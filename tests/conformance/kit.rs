@@ -7,16 +7,16 @@ use std::thread;
 use std::time::Duration;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
+    Declared, Log, Network, Pull, Rerun, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::event::{ContainerAction, ContainerEvent};
 use bargee::domain::names::{ContainerId, InstanceName, Key, Label};
 use bargee::domain::observed::{Reading, label};
 use bargee::domain::time::Span;
-use bargee::engine::Engine;
 
 use crate::support::engine::IMAGE;
+use crate::tested::Tested;
 
 /// Nothing here takes this long; what does is not coming.
 pub const DEADLINE: Duration = Duration::from_secs(120);
@@ -49,6 +49,7 @@ pub fn container(name: &str, command: &[&str]) -> NewContainer {
         env: BTreeMap::new(),
         network: None,
         volume_prefix: "bargee-conformance.".into(),
+        ports_to_check: Vec::new(),
     }
 }
 
@@ -70,7 +71,9 @@ fn spec(command: &[&str]) -> Spec {
             max_delay: Span::seconds(300),
             stuck: WhenStuck::Retry,
         },
+        rerun: Rerun::Never,
         stop: Stop { signal: None, grace: Span::seconds(1) },
+        health_check: None,
         resources: Resources::default(),
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 1 << 20, max_files: 2 },
@@ -100,14 +103,14 @@ pub fn on_network(new: NewContainer, network: &str, aliases: &[&str]) -> NewCont
 }
 
 /// Makes and starts.
-pub fn run(engine: &Engine, new: &NewContainer) -> ContainerId {
+pub fn run(engine: &Tested, new: &NewContainer) -> ContainerId {
     let id = engine.create(new).unwrap();
     engine.start(&id).unwrap();
     id
 }
 
 /// Makes, starts, and waits for the end.
-pub fn run_to_end(engine: &Engine, new: &NewContainer) -> Reading {
+pub fn run_to_end(engine: &Tested, new: &NewContainer) -> Reading {
     let watch = Watch::new(engine);
     let id = run(engine, new);
     watch.until(&id, ContainerAction::Died);
@@ -115,12 +118,12 @@ pub fn run_to_end(engine: &Engine, new: &NewContainer) -> Reading {
 }
 
 /// A container that must be there.
-pub fn read(engine: &Engine, id: &ContainerId) -> Reading {
+pub fn read(engine: &Tested, id: &ContainerId) -> Reading {
     engine.inspect(id.as_str()).unwrap().unwrap()
 }
 
 /// The whole log as it is now.
-pub fn log(engine: &Engine, id: &ContainerId, tail: Option<u64>) -> String {
+pub fn log(engine: &Tested, id: &ContainerId, tail: Option<u64>) -> String {
     let options = bargee::engine::LogOptions { follow: false, tail };
     let mut text = String::new();
     engine.logs(id, options).unwrap().read_to_string(&mut text).unwrap();
@@ -130,13 +133,13 @@ pub fn log(engine: &Engine, id: &ContainerId, tail: Option<u64>) -> String {
 /// The event stream of an engine, read on a thread so that a lost event fails a test and does not
 /// hang it.
 pub struct Watch<'a> {
-    engine: &'a Engine,
+    engine: &'a Tested,
     events: Receiver<ContainerEvent>,
 }
 
 impl<'a> Watch<'a> {
     /// Opens the stream.
-    pub fn new(engine: &'a Engine) -> Self {
+    pub fn new(engine: &'a Tested) -> Self {
         let mut stream = engine.events().unwrap();
         let (sender, events) = channel();
         let forward = move || {
@@ -153,7 +156,7 @@ impl<'a> Watch<'a> {
     pub fn until(&self, id: &ContainerId, action: ContainerAction) -> Vec<ContainerAction> {
         let mut before = Vec::new();
         loop {
-            let event = self.events.recv_timeout(DEADLINE).unwrap();
+            let event = self.events.recv_timeout(self.engine.patience).unwrap();
             if event.id != *id {
                 continue;
             }

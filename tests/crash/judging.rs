@@ -106,7 +106,7 @@ fn a_workload_that_went_back_or_was_never_made_is_told_from_others() {
     };
     let failed = |scene: &mut Scene| {
         scene.containers = vec![held("c", 1)];
-        let failed = FailedUpdate { generation: 2, cause: "x".to_owned() };
+        let failed = FailedUpdate { generation: 2, cause: "x".to_owned(), retries: true };
         scene.workloads[0].failed_update = Some(failed);
     };
     let returned = |running| Outcome::Returned { running, declared: 2 };

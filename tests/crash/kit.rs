@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use bargee::api::wire::Workload;
 use parking_lot::{Condvar, Mutex};
 
 use crate::database;
@@ -48,7 +49,15 @@ impl Drop for Place<'_> {
 pub fn rest<'a>(device: &Device, wanted: &[Wanted], place: Place<'a>) -> (Scene, Place<'a>) {
     let places = place.0;
     let look = |scene: &Scene| Scene { journal: Vec::new(), ..scene.clone() };
-    until_at_rest(wanted, || Some(look(&device.scene()?)));
+    let mut place = Some(place);
+    until_at_rest(wanted, || {
+        let scene = device.scene()?;
+        if place.is_some() && scene.workloads.iter().any(is_on_probation) {
+            // For 30 s nothing happens.
+            place = None;
+        }
+        Some(look(&scene))
+    });
     drop(place);
     until("the journal to be empty", || {
         let body = device.get("/v1/journal")?.1;
@@ -61,6 +70,10 @@ pub fn rest<'a>(device: &Device, wanted: &[Wanted], place: Place<'a>) -> (Scene,
     });
     let place = places.take();
     (until_at_rest(wanted, || device.scene()), place)
+}
+
+fn is_on_probation(workload: &Workload) -> bool {
+    workload.state_info.contains("has to run for")
 }
 
 /// Starts the agent once more, which must not change anything.

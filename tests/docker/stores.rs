@@ -87,7 +87,6 @@ fn adopt_all_takes_over_all_that_is_declared() {
     agent.until("db", "of its new content", |one| {
         one.state == "Running" && one.container_id != before[0].1
     });
-    // The old one of the update may still be there.
     assert!(runs(&agent).contains(&before[1]));
     agent.deploy(&[service("web", "two")]);
     agent.until_state("web", "Pending(WaitingToStart)");

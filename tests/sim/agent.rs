@@ -10,7 +10,7 @@ use bargee::domain::effect::{Commit, CommitId, Effect, ListId, Op, PullId, Step,
 use bargee::domain::event::{AskId, Event, Request};
 use bargee::domain::intent::{Entry, Seq};
 use bargee::domain::machine::{Machine, Start};
-use bargee::domain::names::{StoreId, Uid};
+use bargee::domain::names::{InstanceName, StoreId, Uid};
 use bargee::domain::view::{Status, Task, TaskId, View};
 use bargee::limits;
 
@@ -40,7 +40,11 @@ pub struct Agent {
     starts_out: BTreeSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
     pulls_out: BTreeSet<PullId>,
+    /// Instances that the journal named when it started: what an earlier agent had in flight.
+    pub replays: BTreeSet<InstanceName>,
     last_ask: u64,
+    /// The engine is asked what it calls itself ahead of the next listing.
+    pub identifies: bool,
     /// It was told to stop.
     pub stopping: bool,
     /// Steps that were sent while the store was known to fail.
@@ -74,6 +78,8 @@ impl World {
             engine: "docker",
             store: StoreId::new(STORE),
             whole: kept.whole,
+            known_engine: kept.engine.clone(),
+            quiesce: kept.quiesce.clone(),
             boot: self.boot(),
             token,
             entries: kept.entries.values().cloned().collect(),
@@ -86,7 +92,10 @@ impl World {
         let (machine, effects) = Machine::new(start, self.clocks());
         let life = self.lives;
         self.note(|| format!("agent {life} starts"));
-        self.agent = Some(Agent::new(life, machine));
+        let mut agent = Agent::new(life, machine);
+        let entries = self.store.kept.entries.values();
+        agent.replays.extend(entries.filter_map(|entry| entry.intent.instance().cloned()));
+        self.agent = Some(agent);
         self.apply(effects);
         self.dispatch();
         self.check_start();
@@ -217,6 +226,7 @@ impl World {
                 Effect::Pull(pull, image) => agent.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
                 Effect::List(id) => agent.jobs.push_front(Job::List(id)),
+                Effect::Identify => agent.identifies = true,
                 Effect::ReopenStream => self.reopen_stream(),
                 shown => agent.show(shown),
             }
@@ -319,6 +329,7 @@ impl Agent {
             batch: Vec::new(),
             writing: Vec::new(),
             unheard: BTreeSet::new(),
+            identifies: false,
             stopping: false,
             gated: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -327,6 +338,7 @@ impl Agent {
             starts_out: BTreeSet::new(),
             pulls: VecDeque::new(),
             pulls_out: BTreeSet::new(),
+            replays: BTreeSet::new(),
             last_ask: 0,
             unrecorded: BTreeSet::new(),
             views: BTreeMap::new(),

@@ -8,7 +8,7 @@ use bargee::domain::declared::{Declared, RestartPolicy};
 use bargee::domain::effect::{ListId, NewContainer, Op, PullId, Step};
 use bargee::domain::event::{Event, Outcome};
 use bargee::domain::fault::{Fault, FaultKind};
-use bargee::domain::names::{ContainerId, Uid};
+use bargee::domain::names::{ContainerId, EngineId, Uid};
 use bargee::domain::observed::Reading;
 use bargee::domain::record::Record;
 use bargee::domain::view::PullProgress;
@@ -287,7 +287,16 @@ impl World {
         let takes = wishes::obeys_after_ms(image.as_deref().unwrap_or(""), signal);
         if let Some(ms) = takes {
             let code = if signal == "SIGKILL" { 137 } else { 143 };
-            let cause = if wanted { Cause::Signal } else { Cause::Hand };
+            // What an operator asks for ends a process like its own fault.
+            let rows = &self.store.kept.rows;
+            let recorded = rows
+                .values()
+                .any(|row| row.own_stop.as_ref().is_some_and(|stop| stop.container == *id));
+            let cause = match wanted {
+                true if recorded || signal != "SIGKILL" => Cause::Signal,
+                true => Cause::Itself,
+                false => Cause::Hand,
+            };
             let at = (self.now + ms).max(self.faults.deaf_until(id));
             self.at(at, Happening::Ends(id.clone(), run.number, code, cause));
         }
@@ -333,6 +342,9 @@ impl World {
         if let Some(kind) = fault {
             let fault = Fault::new(kind, "list containers", "", "a mishap");
             return self.hears(life, soon, Event::Listing(id, Err(fault)));
+        }
+        if self.agent.as_mut().is_some_and(|agent| std::mem::take(&mut agent.identifies)) {
+            self.hears(life, soon, Event::Identity(Some(EngineId::new("engine"))));
         }
         let mut lines = self.engine.model.list();
         if self.faults.short_lists > 0 && !lines.is_empty() {
@@ -428,11 +440,12 @@ impl World {
         let rows = &self.store.kept.rows;
         for (id, run) in self.engine.runs.iter_mut().filter(|(_, run)| run.ended.is_none()) {
             // A container that no row knows may have run before any boot, for all that anybody can
-            // tell later.
+            // tell later; and what a hand started was not asked to run.
             let is = |row: &Record| {
                 row.current.as_ref().is_some_and(|c| c.container.as_ref() == Some(id))
             };
-            let known = cause != Cause::Reboot || rows.values().any(|row| is(row));
+            let known = run.wanted && rows.values().any(|row| is(row));
+            let known = known || cause != Cause::Reboot;
             let cause = if known { cause } else { Cause::Engine };
             run.ended = Some((cause, self.now, code));
         }

@@ -6,7 +6,8 @@ use std::sync::Arc;
 
 use bargee::domain::effect::{Commit, Write};
 use bargee::domain::intent::{Entry, Intent, Seq};
-use bargee::domain::names::{InstanceName, Uid};
+use bargee::domain::names::{EngineId, InstanceName, Uid};
+use bargee::domain::quiesce::Quiesce;
 use bargee::domain::record::Record;
 
 use super::acts::{Failing, Writing};
@@ -19,6 +20,8 @@ pub struct Kept {
     /// The highest number that an entry ever had.
     pub last_seq: u64,
     pub whole: bool,
+    pub quiesce: Option<Quiesce>,
+    pub engine: Option<EngineId>,
 }
 
 /// The store, and what is wrong with it.
@@ -140,6 +143,8 @@ impl Store {
             }
             Write::Delete(uid) => drop(kept.rows.remove(uid)),
             Write::MarkWhole => kept.whole = true,
+            Write::Quiesce(quiesce) => kept.quiesce.clone_from(quiesce),
+            Write::KnowEngine(id) => kept.engine = Some(id.clone()),
             Write::Intend(entry) => {
                 if entry.seq.0 <= kept.last_seq {
                     return Err("the number was used before");

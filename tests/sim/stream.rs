@@ -32,6 +32,7 @@ impl World {
         let fault = Fault::new(kind, "read events", "", "the stream ended");
         let soon = self.moment();
         let at = (self.now + soon).max(stream.last);
+        self.at(at, Happening::Hears(stream.life, Event::StreamLost));
         self.at(at, Happening::Hears(stream.life, Event::StreamDown(fault)));
         self.at(at + limits::ENGINE_LOOK_MS, Happening::Connects(stream.life));
     }

@@ -164,15 +164,25 @@ pub struct History<'a> {
 impl History<'_> {
     /// All that happened to a container until now.
     pub fn of(&self, id: &str) -> Vec<Value> {
-        let of = |id: &str| {
+        self.those(|event| event["id"] == id)
+    }
+
+    /// All that happened to the containers of an agent until now.
+    pub fn of_node(&self, node: &str) -> Vec<Value> {
+        self.those(|event| event["Actor"]["Attributes"]["bargee.node"] == node)
+    }
+
+    fn those(&self, are_meant: impl Fn(&Value) -> bool) -> Vec<Value> {
+        let those = |are_meant: &dyn Fn(&Value) -> bool| {
             let events = self.events.lock().unwrap();
-            events.iter().filter(|event| event["id"] == id).cloned().collect::<Vec<_>>()
+            events.iter().filter(|event| are_meant(event)).cloned().collect::<Vec<_>>()
         };
         // Events come in order: once something of now is there, all that was before is there.
         self.docker.make_briefly(|marker| {
-            until("an event of now", || (!of(marker).is_empty()).then_some(()));
+            let is_there = || !those(&|event| event["id"] == marker).is_empty();
+            until("an event of now", || is_there().then_some(()));
         });
-        of(id)
+        those(&are_meant)
     }
 
     /// How often a container was started.

@@ -87,6 +87,12 @@ impl Registry {
         self.shared.state.lock().unwrap().content.extend(content(tag, &mark));
     }
 
+    /// Forgets the layers of all images; their manifests stay.
+    pub fn lose_layers(&self) {
+        let mut state = self.shared.state.lock().unwrap();
+        state.content.retain(|_, (_, bytes)| bytes.len() < LAYER_BYTES);
+    }
+
     /// How often it was asked for anything.
     pub fn requests(&self) -> usize {
         self.shared.state.lock().unwrap().requests

@@ -24,16 +24,21 @@ use bargee::os::clock;
 use parking_lot::{Condvar, Mutex, MutexGuard};
 
 mod bend;
-
+mod flaw;
 mod http;
-
+mod logs;
+mod ports;
+mod program;
+mod pull;
+mod refuse;
+mod run;
 mod serve;
-
+mod shown;
 mod trap;
-
 mod world;
 
 pub use bend::{Bend, Route};
+pub use flaw::Flaw;
 pub use trap::Side;
 pub use world::Container;
 
@@ -212,6 +217,11 @@ impl ScriptedEngine {
         lock(&self.shared.world).lost_actions.insert(action.to_owned());
     }
 
+    /// This is wrong with the engine from now on.
+    pub fn break_by(&self, flaw: Flaw) {
+        lock(&self.shared.world).flaw = Some(flaw);
+    }
+
     // --- the trap ------------------------------------------------------------------------------
 
     /// The engine will stand still at the request after `others` more: nothing goes in or out of
@@ -320,6 +330,14 @@ impl ScriptedEngine {
     /// A pull brings this image, too.
     pub fn publish(&self, image: &str) {
         lock(&self.shared.world).registry.insert(image.to_owned());
+    }
+
+    /// This image is on the device, and its containers run the few commands that there are.
+    pub fn add_tools(&self, image: &str) {
+        self.change(|world| {
+            world.images.insert(image.to_owned());
+            world.tools.insert(image.to_owned())
+        });
     }
 
     /// Requests that would change something.

@@ -8,6 +8,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Phase, Reading, Seen};
+use crate::domain::slow::Slow;
 use crate::domain::view::TaskState;
 use crate::limits;
 
@@ -26,7 +27,7 @@ impl Machine {
         let Some(flight) = w.step.take() else { return };
         w.touched = order;
         let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
-        w.slow = timed_out;
+        w.slow = w.slow.after(flight.kind, timed_out);
         self.free_slow_place(step);
         self.mark(&uid);
         match result {
@@ -47,8 +48,12 @@ impl Machine {
             return;
         }
         self.slow_step = None;
-        let slow: Vec<Uid> =
-            self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
+        let slow: Vec<Uid> = self
+            .workloads
+            .iter()
+            .filter(|(_, w)| w.slow != Slow::No)
+            .map(|(uid, _)| uid.clone())
+            .collect();
         for uid in slow {
             self.mark(&uid);
         }
@@ -59,6 +64,9 @@ impl Machine {
             (FlightKind::Inspect(slot), Outcome::Found(reading)) => {
                 self.on_found(uid, slot, *reading);
                 self.sort_out_twins(uid, slot);
+            }
+            (FlightKind::Inspect(slot), Outcome::NotFound) if self.may_be_elsewhere(uid) => {
+                self.unknown(uid, Some(slot));
             }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.forget_container(uid, slot);
@@ -123,7 +131,8 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
-        let gap = self.engine.gap && slot != Slot::Discard;
+        let reading = self.ghosts.see_through(reading);
+        let gap = self.engine.gap && slot.may_run();
         self.with(uid, |w, context| {
             // What it read may have ended with the engine.
             w.gap |= gap;
@@ -289,6 +298,8 @@ impl Machine {
         let text = match (spec.pull, pulled) {
             (Pull::Never, _) => "the image is not on this device, and pull is never: load it",
             (_, true) => "the image was pulled, and the engine does not find it",
+            // The create finds that out again.
+            (_, false) if self.holds_still() => return,
             (_, false) => return self.begin_pull(uid),
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
@@ -305,7 +316,10 @@ impl Machine {
         let again = self.later(limits::HOST_PATH_LOOK_MS);
         self.with(uid, |w, context| {
             if w.needs_update() {
-                return w.fail_update(fault.to_string(), context);
+                return w.fail_update(fault.to_string(), false, context);
+            }
+            if w.may_go_back() {
+                return w.fail_probation(fault.to_string(), false, context);
             }
             w.unreserve();
             w.hold = Some(Hold::HostPath(format!("{}: {}", fault.object, fault.message)));
@@ -326,8 +340,10 @@ impl Machine {
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),
             FaultKind::NoNetwork => self.with(uid, |w, context| {
                 // Its network was taken from it: only a new container can be given another.
+                if slot == Slot::Current {
+                    w.discard_slot(slot);
+                }
                 w.fail_try(slot, fault, context);
-                w.discard_slot(slot);
             }),
             kind if kind.is_unknown() => self.unknown(uid, Some(slot)),
             FaultKind::Conflict => self.with(uid, |w, context| {
@@ -371,5 +387,6 @@ fn just_created(id: ContainerId) -> Reading {
         ports: Vec::new(),
         image_id: String::new(),
         stop_signal: None,
+        verdict: None,
     }
 }

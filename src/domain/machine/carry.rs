@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::commits::Purpose;
+use super::drain::Drain;
 use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
 use crate::domain::intent::Intent;
-use crate::domain::lifecycle::{Flight, FlightKind, Gate, Hold, Slot};
+use crate::domain::lifecycle::{Context, Flight, FlightKind, Gate, Hold, Slot, Workload};
 use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
 use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::slow::Slow;
 use crate::domain::spec_hash::{is_comparable, spec_hash};
 use crate::domain::view::TaskState;
 use crate::limits;
@@ -23,21 +25,32 @@ pub(super) const STOP_SIGNAL: &str = "SIGTERM";
 impl Machine {
     pub(super) fn carry_out(&mut self, uid: &Uid, decision: Decision) {
         match decision {
-            Decision::Nothing => {}
+            Decision::Nothing | Decision::Held => {}
             Decision::Inspect(slot) => self.inspect(uid, slot),
             Decision::Hold(hold) => self.hold(uid, hold),
             Decision::Pull => self.begin_pull(uid),
             Decision::Create => self.create(uid),
             Decision::Start(slot) => self.start(uid, slot),
-            Decision::Stop(Slot::Discard) => self.stop_discard(uid),
+            Decision::Stop(slot @ (Slot::Discard | Slot::Previous)) => self.stop_beside(uid, slot),
             Decision::Stop(slot) => self.stop(uid, slot),
             Decision::Kill(slot) => self.kill(uid, slot),
             Decision::OperatorKill => self.operator_kill(uid),
             Decision::Remove => self.remove(uid),
             Decision::Discard(slot) => self.change(uid, |w| {
+                if slot == Slot::Current && w.needs_update() {
+                    // What the old one waited for is not what the new one waits for.
+                    w.record.wait = None;
+                }
                 w.discard_slot(slot);
                 w.promote_made();
             }),
+            Decision::Returned => {
+                let context = Context { now: self.now, boot: &self.boot };
+                if let Some(w) = self.workloads.get_mut(uid) {
+                    w.take_return(context);
+                }
+            }
+            Decision::GoBack => self.change(uid, Workload::go_back),
             Decision::Recreate => self.change(uid, |w| {
                 w.record.current = None;
                 w.set_seen(Slot::Current, Seen::Unknown);
@@ -52,7 +65,7 @@ impl Machine {
         }
     }
 
-    fn change(&mut self, uid: &Uid, change: impl FnOnce(&mut crate::domain::lifecycle::Workload)) {
+    fn change(&mut self, uid: &Uid, change: impl FnOnce(&mut Workload)) {
         if let Some(w) = self.workloads.get_mut(uid) {
             change(w);
         }
@@ -78,7 +91,7 @@ impl Machine {
         if !matches!(w.hold, Some(Hold::HostPath(_))) {
             w.hold = None;
         }
-        if w.slow {
+        if w.slow != Slow::No {
             self.slow_step = Some(id);
         }
         let purpose = Purpose::Step(uid.clone(), id);
@@ -119,6 +132,7 @@ impl Machine {
                 rebuild: w.record.rebuilds_asked,
                 spec_hash: w.wanted_hash.clone(),
                 run: None,
+                proved: false,
             });
             // Drawn just now, so nothing can be there.
             w.set_seen(Slot::Next, Seen::Absent);
@@ -132,6 +146,7 @@ impl Machine {
         // The name was done with, and is not any more.
         w.settled.retain(|settled| *settled != name);
         let dirty = w.dirty;
+        let ports_to_check = w.ports_to_check();
         let record = w.record.clone();
         // With a store that fails, its labels alone make the container findable.
         let ahead = match (self.store_writes(), self.journal.is_about(&name)) {
@@ -142,7 +157,8 @@ impl Machine {
             (true, true) if dirty => Ahead::Row,
             (true, true) => Ahead::Nothing,
         };
-        let op = Op::Create(Box::new(self.new_container(&record, name)));
+        let new = NewContainer { ports_to_check, ..self.new_container(&record, name) };
+        let op = Op::Create(Box::new(new));
         self.send(uid, FlightKind::Create, op, ahead);
     }
 
@@ -168,6 +184,7 @@ impl Machine {
             w.dirty = true;
         }
         w.start_shown = false;
+        w.witnessed = Some(id.clone());
         // The end of its last run is recorded first, so that an agent that comes back does not take
         // the new run for that one.
         let ahead = if w.dirty && ran && writes { Ahead::Row } else { Ahead::Nothing };
@@ -178,35 +195,52 @@ impl Machine {
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.
     fn stop(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
+        let drain = self.drain.as_ref();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let own_stop = OwnStop { container: id.clone(), started_at_ns: reading.started_at_ns };
+        let own_stop = OwnStop {
+            container: id.clone(),
+            started_at_ns: reading.started_at_ns,
+            unhealthy: slot == Slot::Current && w.stop_is_for_health(),
+        };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
-        let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        w.stop_deadline = Some(now + declared.grace);
+        let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
+        let signal = late.or(signal).unwrap_or_else(|| STOP_SIGNAL.to_owned());
+        let grace = drain.map_or(declared.grace, |drain| drain.grace(declared.grace));
+        w.stop_deadline = Some(now + grace);
         w.record.own_stop = Some(own_stop);
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }
 
-    fn stop_discard(&mut self, uid: &Uid) {
+    /// Stops what runs beside the container that stands for the workload.
+    fn stop_beside(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
         let Some(w) = self.workloads.get_mut(uid) else { return };
-        let Some(reading) = w.discard_seen.reading() else { return };
+        let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
         let signal = reading.stop_signal.clone();
         let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        w.discard_deadline = Some(now + w.record.declared.spec.stop.grace);
-        let kind = FlightKind::Signal(Slot::Discard);
-        self.send(uid, kind, Op::Signal(id, signal), Ahead::Nothing);
+        let deadline = Some(now + w.record.declared.spec.stop.grace);
+        match slot {
+            Slot::Previous => w.previous_deadline = deadline,
+            _ => w.discard_deadline = deadline,
+        }
+        self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Nothing);
     }
 
     fn kill(&mut self, uid: &Uid, slot: Slot) {
         let again = self.later(limits::KILL_AGAIN_MS);
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
-        w.stop_deadline = Some(again);
+        match slot {
+            Slot::Previous => w.previous_deadline = Some(again),
+            _ => {
+                w.stop_deadline = Some(again);
+                w.killed.clone_from(&w.record.own_stop);
+            }
+        }
         let op = Op::Signal(id, "SIGKILL".to_owned());
         self.send(uid, FlightKind::Signal(slot), op, Ahead::Nothing);
     }
@@ -301,6 +335,7 @@ impl Machine {
             declared: declared.clone(),
             network,
             volume_prefix: format!("bargee-{}.", key.application),
+            ports_to_check: Vec::new(),
         }
     }
 

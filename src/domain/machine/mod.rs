@@ -15,12 +15,15 @@ use super::fault::FaultKind;
 use super::id_map::IdMap;
 use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
-use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
+use super::names::{BootId, ContainerId, EngineId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
+use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
+use super::slow::Slow;
 use super::time::{Now, Span, Tick};
 use super::view::{Status, TaskId};
 use crate::limits;
+pub use passed::Passed;
 
 mod answers;
 
@@ -28,17 +31,31 @@ mod asks;
 
 mod carry;
 
+mod clock;
+
 mod commits;
 
 mod directory;
 
+mod drain;
+
+mod gone;
+
 mod journal;
 
+mod leftovers;
+
 mod listing;
+
+mod passed;
 
 mod publish;
 
 mod pulls;
+
+mod quiesce;
+
+mod replaced;
 
 mod starts;
 
@@ -60,6 +77,8 @@ pub struct Start {
     pub store: StoreId,
     /// The store knows all that was ever made from it.
     pub whole: bool,
+    /// The engine that the containers are on, as far as the store knows.
+    pub known_engine: Option<EngineId>,
     /// The present boot.
     pub boot: BootId,
     /// What the journal's entries of this process carry.
@@ -76,6 +95,8 @@ pub struct Start {
     pub notices: Vec<String>,
     /// Where the manifests directory is.
     pub manifests: Place,
+    /// Reconciling was held when the last agent ended.
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The state of the agent.
@@ -97,6 +118,8 @@ pub struct Machine {
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<starts::Turn>,
+    leftovers: leftovers::Leftovers,
+    ghosts: gone::Ghosts,
     starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
@@ -104,6 +127,7 @@ pub struct Machine {
     order: u64,
 
     engine: EngineLink,
+    acquaintance: replaced::Acquaintance,
     store_state: StoreState,
     journal: journal::Journal,
     pulls: pulls::Pulls,
@@ -116,12 +140,16 @@ pub struct Machine {
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
     directory: directory::Directory,
+    /// Reconciling is held.
+    quiesced: Option<Quiesce>,
+    drain: Option<drain::Drain>,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
     out: Vec<Effect>,
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
+    passed: Passed,
 }
 
 /// What is known of the engine and its event stream.
@@ -180,10 +208,13 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            leftovers: leftovers::Leftovers::default(),
+            ghosts: gone::Ghosts::default(),
             starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
+            acquaintance: replaced::Acquaintance::with(start.known_engine),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
             pulls: pulls::Pulls::default(),
@@ -194,11 +225,14 @@ impl Machine {
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
             directory: directory::Directory::new(start.manifests),
+            quiesced: None,
+            drain: None,
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
             out: Vec::new(),
             answers: Vec::new(),
+            passed: Passed::default(),
         };
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
@@ -210,15 +244,18 @@ impl Machine {
             let text = format!("{key} is declared by two rows of the store; one of them goes");
             machine.log(Level::Warn, text);
         }
-        for mut record in records {
-            // A reboot gives what was given up a fresh set of tries.
-            if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
-                record.refusals = 0;
-            }
-            machine.install(Workload::new(record));
+        for record in records {
+            let mut w = Workload::new(record);
+            let context = Context { now, boot: &machine.boot };
+            w.wake_up(context);
+            w.rearm_update(context);
+            machine.go_on_waiting(&mut w);
+            machine.install(w);
         }
+        machine.take_quiesce(start.quiesce);
         machine.take_entries(start.entries);
         machine.pass();
+        machine.tend_engine();
         machine.publish_status();
         let effects = std::mem::take(&mut machine.out);
         (machine, effects)
@@ -226,16 +263,20 @@ impl Machine {
 
     /// Takes in one event and says what is to be done.
     pub fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
-        self.now = now;
+        self.note_clock(now);
         self.order += 1;
         match event {
             Event::Deadline => {}
             Event::Stopping => self.on_stopping(),
+            Event::Drain(per_container) => self.on_drain(per_container),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
+            Event::StreamLost => self.on_stream_lost(),
+            Event::Identity(id) => self.acquaintance.introduce(id),
             Event::Container(event) => self.on_container(&event),
+            Event::ProcessGone(id, pid) => self.on_process_gone(&id, pid),
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
@@ -245,7 +286,10 @@ impl Machine {
             Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
+        self.end_waiting_in_time();
         self.pass();
+        self.tend_drain();
+        self.tend_engine();
         self.tend_journal();
         self.tend_directory();
         self.flush();
@@ -259,9 +303,11 @@ impl Machine {
         let workloads = self.wakes.first().map(|(tick, _)| *tick);
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready());
+        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
+        let rare = [journal, pulls, directory, quiesce, drain, self.replaced_deadline()];
+        [workloads, list, flush].into_iter().chain(rare).flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -278,7 +324,7 @@ impl Machine {
     fn install(&mut self, w: Workload) {
         let uid = w.record.uid.clone();
         let key = w.record.declared.key.clone();
-        for instance in w.record.current.iter().chain(&w.record.next).chain(&w.record.discards) {
+        for instance in w.record.instances() {
             if let Some(id) = &instance.container {
                 self.by_container.insert(id.clone(), uid.clone());
             }
@@ -316,6 +362,8 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.leave_drain(&w);
+        self.acquaintance.leave(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -365,6 +413,7 @@ impl Machine {
             self.mark(&uid);
         }
         self.end_stalled_pulls();
+        self.check_quiesce();
         self.check_list_deadline();
     }
 
@@ -377,13 +426,16 @@ impl Machine {
             let Some(turn) = self.starts.next() else { break };
             self.attend(&turn.uid);
         }
+        self.clear_leftovers();
     }
 
     /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        self.passed.due += 1;
         w.start_waits = false;
+        w.awaits_resume = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
@@ -395,16 +447,24 @@ impl Machine {
         for turn in 0.. {
             let Some(w) = self.workloads.get(uid) else { return };
             let decision = plan::plan(w, &self.surroundings(w));
-            if decision == Decision::Nothing || self.queued_as_slow(w) {
+            if decision == Decision::Nothing
+                || self.queued_as_slow(w)
+                || self.leftovers.take(w, &decision)
+            {
+                break;
+            }
+            if decision == Decision::Held {
+                self.with(uid, |w, _| w.awaits_resume = true);
                 break;
             }
             if turn == 8 {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if matches!(decision, Decision::Start(_)) && !self.may_start(uid) {
+            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
                 break;
             }
+            self.passed.actions += 1;
             self.carry_out(uid, decision);
         }
         self.arm(uid);
@@ -412,6 +472,7 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+        self.note_drained(uid);
     }
 
     /// Once when a workload becomes stuck in restarts, and once when it is not any more.
@@ -436,12 +497,13 @@ impl Machine {
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
+            mode: self.mode(w),
         }
     }
 
-    /// It answers, and one listing was read since it came back.
+    /// It answers, and one listing was read since it came back, or became another one.
     fn engine_is_ready(&self) -> bool {
-        self.engine.up && self.engine.listed
+        self.engine.up && self.engine.listed && self.acquaintance.is_met()
     }
 
     /// Another workload with this key is on its way out.
@@ -462,15 +524,15 @@ impl Machine {
             uids.iter().filter(|other| *other != uid).any(|other| {
                 self.workloads.get(other).is_some_and(|w| {
                     let r = &w.record;
-                    r.current.is_some() || r.next.is_some() || !r.discards.is_empty()
+                    r.instances().next().is_some()
                 })
             })
         })
     }
 
-    /// A workload whose last call timed out shares one worker with others of its kind.
+    /// A workload whose calls time out shares one worker with others of its kind.
     fn queued_as_slow(&self, w: &Workload) -> bool {
-        w.slow && self.slow_step.is_some()
+        w.slow != Slow::No && self.slow_step.is_some()
     }
 
     fn arm(&mut self, uid: &Uid) {

@@ -5,13 +5,16 @@ use std::collections::BTreeSet;
 
 use super::Machine;
 use crate::domain::effect::StepId;
-use crate::domain::lifecycle::Workload;
+use crate::domain::lifecycle::{Slot, Workload};
 use crate::domain::names::{Key, Uid};
+use crate::domain::plan::Decision;
+use crate::domain::record::Desired;
 use crate::limits;
 
-/// The place of a workload in a pass: lower `schedule` first, then by key.
+/// The place of a workload in a pass: by its source, then lower `schedule` first, then by key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Turn {
+    source: u8,
     schedule: u32,
     key: Key,
     /// The workload.
@@ -22,6 +25,7 @@ impl Turn {
     pub(super) fn of(w: &Workload) -> Self {
         let declared = &w.record.declared;
         Self {
+            source: w.record.source.turn(),
             schedule: declared.spec.schedule,
             key: declared.key.clone(),
             uid: w.record.uid.clone(),
@@ -72,6 +76,18 @@ impl Starts {
     /// The workload is gone.
     pub(super) fn forget(&mut self, turn: &Turn) {
         self.waiting.remove(turn);
+    }
+}
+
+/// It is a start, or the stop of what a start takes the place of: an update does not take down what
+/// runs before there is a place for what follows.
+pub(super) fn leads_to_start(w: &Workload, decision: &Decision) -> bool {
+    match decision {
+        Decision::Start(_) => true,
+        Decision::Stop(Slot::Current) => {
+            w.record.desired == Desired::Running && w.needs_update() && !w.pulling
+        }
+        _ => false,
     }
 }
 

@@ -13,10 +13,13 @@ use super::{Opened, Settings, Store};
 use crate::domain::declared::{Declared, Spec};
 use crate::domain::diary::Diary;
 use crate::domain::effect::{Commit, CommitId, Write};
+use crate::domain::health::RunHealth;
+use crate::domain::health_check::Health;
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
-    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Record, Run,
+    BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Previous, Record,
+    Retry, Run,
 };
 use crate::domain::time::Tick;
 
@@ -188,17 +191,25 @@ fn full(number: u64) -> Record {
         observed_generation: 2,
         current: Some(instance(number)),
         next: Some(Instance { container: None, run: None, ..instance(number + 1) }),
-        discards: vec![instance(number + 2), instance(number + 3)],
-        failed_update: Some(FailedUpdate { generation: 3, cause: "no image".into(), at_ms: 12 }),
-        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
-        last_exit: Some(Exit {
-            container: ContainerId::new("c2"),
-            started_at_ns: 6,
-            code: Some(-137),
-            oom_killed: true,
-            error: "killed".into(),
-            interrupted: true,
+        previous: Some(Previous {
+            instance: instance(number + 4),
+            last_exit: Some(exit()),
+            observed_generation: 1,
         }),
+        discards: vec![instance(number + 2), instance(number + 3)],
+        failed_update: Some(FailedUpdate {
+            generation: 3,
+            cause: "no image".into(),
+            at_ms: 12,
+            tries: 2,
+            retry: Retry::At(boot_tick()),
+        }),
+        own_stop: Some(OwnStop {
+            container: ContainerId::new("c1"),
+            started_at_ns: 5,
+            unhealthy: true,
+        }),
+        last_exit: Some(exit()),
         owed_start: OwedStart::Restart,
         restarts_asked: 7,
         restarts_done: 8,
@@ -215,7 +226,20 @@ fn full(number: u64) -> Record {
         last_error: "läst".into(),
         last_error_at_ms: 13,
         boot: Some(BootId::new("boot-1")),
+        elsewhere: Some(boot_tick()),
         ..bare(number)
+    }
+}
+
+fn exit() -> Exit {
+    Exit {
+        container: ContainerId::new("c2"),
+        started_at_ns: 6,
+        code: Some(-137),
+        oom_killed: true,
+        error: "killed".into(),
+        interrupted: true,
+        unhealthy: true,
     }
 }
 
@@ -229,12 +253,15 @@ fn instance(number: u64) -> Instance {
         run: Some(Run {
             started_at_ns: 1_700_000_000_123_456_789,
             since: boot_tick(),
+            since_ms: 1_700_000_000_124,
             pid: 4_321,
             ip: Some("172.18.0.2".into()),
             ports: vec!["0.0.0.0:8080->80/tcp".into(), "[::]:8080->80/tcp".into()],
             image_id: "sha256:0123".into(),
             stop_signal: Some("SIGQUIT".into()),
+            health: Some(RunHealth { health: Health::Unhealthy, since: Tick(7), proved: true }),
         }),
+        proved: true,
     }
 }
 

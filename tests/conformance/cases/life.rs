@@ -5,16 +5,17 @@ use std::io::{BufRead, BufReader};
 use bargee::domain::event::ContainerAction;
 use bargee::domain::fault::FaultKind;
 use bargee::domain::observed::Phase;
-use bargee::engine::{Engine, LogOptions};
+use bargee::engine::LogOptions;
 
 use crate::kit::{Watch, container, read, run, run_to_end, shell, with};
+use crate::tested::Tested;
 
-pub fn ping_names_the_engine(engine: &Engine) {
+pub fn ping_names_the_engine(engine: &Tested) {
     let info = engine.ping().unwrap();
     assert!(!info.name.is_empty() && !info.version.is_empty() && !info.api_version.is_empty());
 }
 
-pub fn what_was_created_is_listed(engine: &Engine) {
+pub fn what_was_created_is_listed(engine: &Tested) {
     let new = container("listed", &["sleep", "1000"]);
     let id = engine.create(&new).unwrap();
     let mine = || engine.list().unwrap().into_iter().find(|listed| listed.id == id).unwrap();
@@ -28,7 +29,7 @@ pub fn what_was_created_is_listed(engine: &Engine) {
     assert_eq!(mine().phase, Phase::Running);
 }
 
-pub fn containers_of_others_are_not_listed(engine: &Engine) {
+pub fn containers_of_others_are_not_listed(engine: &Tested) {
     let mut new = container("foreign", &["true"]);
     new.labels.retain(|name, _| name != "bargee.store");
     let id = engine.create(&new).unwrap();
@@ -36,7 +37,7 @@ pub fn containers_of_others_are_not_listed(engine: &Engine) {
     assert_eq!(read(engine, &id).tags, None);
 }
 
-pub fn a_started_container_is_read_back(engine: &Engine) {
+pub fn a_started_container_is_read_back(engine: &Tested) {
     let new = container("started", &["sleep", "1000"]);
     let id = engine.create(&new).unwrap();
     let created = read(engine, &id);
@@ -51,13 +52,13 @@ pub fn a_started_container_is_read_back(engine: &Engine) {
     assert_eq!(engine.inspect(new.name.as_str()).unwrap().unwrap(), running);
 }
 
-pub fn an_exit_code_is_read_back(engine: &Engine) {
+pub fn an_exit_code_is_read_back(engine: &Tested) {
     let exited = run_to_end(engine, &shell("exit", "exit 7"));
     assert_eq!((exited.phase, exited.exit_code, exited.pid), (Phase::Exited, 7, 0));
     assert!(exited.started_at_ns > 0 && !exited.oom_killed);
 }
 
-pub fn a_container_starts_again_in_place(engine: &Engine) {
+pub fn a_container_starts_again_in_place(engine: &Tested) {
     let first = run_to_end(engine, &shell("again", "exit 1"));
     let watch = Watch::new(engine);
     engine.start(&first.id).unwrap();
@@ -66,7 +67,7 @@ pub fn a_container_starts_again_in_place(engine: &Engine) {
     assert!(second.started_at_ns > first.started_at_ns);
 }
 
-pub fn a_signal_reaches_the_process(engine: &Engine) {
+pub fn a_signal_reaches_the_process(engine: &Tested) {
     let line = "trap 'exit 5' USR1; echo ready; while :; do sleep 0.05; done";
     let watch = Watch::new(engine);
     let id = run(engine, &shell("signal", line));
@@ -85,7 +86,7 @@ pub fn a_signal_reaches_the_process(engine: &Engine) {
     assert_eq!(read(engine, &id).exit_code, 137);
 }
 
-pub fn removal_is_final_and_may_be_repeated(engine: &Engine) {
+pub fn removal_is_final_and_may_be_repeated(engine: &Tested) {
     let new = container("removed", &["sleep", "1000"]);
     let id = run(engine, &new);
     engine.remove(new.name.as_str()).unwrap();
@@ -101,14 +102,14 @@ pub fn removal_is_final_and_may_be_repeated(engine: &Engine) {
     assert_ne!(engine.create(&new).unwrap(), id);
 }
 
-pub fn a_taken_name_is_told(engine: &Engine) {
+pub fn a_taken_name_is_told(engine: &Tested) {
     let new = container("taken", &["true"]);
     let id = engine.create(&new).unwrap();
     assert_eq!(engine.create(&new).unwrap_err().kind, FaultKind::NameTaken);
     assert_eq!(engine.inspect(new.name.as_str()).unwrap().unwrap().id, id);
 }
 
-pub fn a_missing_image_is_told(engine: &Engine) {
+pub fn a_missing_image_is_told(engine: &Tested) {
     let absent = |image: &str| {
         let new = with(container("imageless", &["true"]), |spec| spec.image = image.into());
         engine.create(&new).unwrap_err().kind
@@ -118,7 +119,7 @@ pub fn a_missing_image_is_told(engine: &Engine) {
     assert_eq!(absent("No Image//"), FaultKind::Refused);
 }
 
-pub fn a_command_that_is_not_there_is_refused(engine: &Engine) {
+pub fn a_command_that_is_not_there_is_refused(engine: &Tested) {
     let id = engine.create(&container("commandless", &["/no/such/command"])).unwrap();
     let fault = engine.start(&id).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Refused);
@@ -127,7 +128,7 @@ pub fn a_command_that_is_not_there_is_refused(engine: &Engine) {
     assert_eq!((reading.phase, reading.pid), (Phase::Created, 0));
 }
 
-pub fn memory_that_ran_out_is_told(engine: &Engine) {
+pub fn memory_that_ran_out_is_told(engine: &Tested) {
     let new = with(container("greedy", &["tail", "/dev/zero"]), |spec| {
         spec.resources.memory_bytes = Some(16 << 20);
     });

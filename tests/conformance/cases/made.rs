@@ -1,12 +1,14 @@
 //! What a container is made from.
 
-use bargee::domain::declared::{Mount, MountSource};
+use bargee::domain::declared::{Mount, MountSource, Port, Protocol};
 use bargee::domain::fault::FaultKind;
-use bargee::engine::Engine;
 use bargee::os::unix_http;
 
-use crate::kit::{DEADLINE, container, log, read, run_to_end, shell, with};
+use serde_json::json;
+
+use crate::kit::{DEADLINE, container, log, on_network, read, run_to_end, shell, with};
 use crate::support;
+use crate::tested::Tested;
 
 fn mount(source: MountSource, target: &str, read_only: bool) -> Mount {
     Mount { source, target: target.to_owned(), read_only }
@@ -16,30 +18,72 @@ fn host(path: &std::path::Path) -> MountSource {
     MountSource::Host { path: path.to_str().unwrap().to_owned(), mounted: false }
 }
 
-pub fn what_was_declared_is_what_runs(engine: &Engine) {
-    let folder = tempfile::tempdir().unwrap();
-    let file = folder.path().join("greeting");
-    std::io::Write::write_all(&mut std::fs::File::create(&file).unwrap(), b"hello").unwrap();
-    let line = r#"echo "$A" "$B"; pwd; id -u; cat /in/greeting; touch /in/x 2>&1 || echo no"#;
-    let mut new = with(shell("declared", line), |spec| {
+pub fn what_was_declared_is_what_runs(engine: &Tested) {
+    let mut new = with(shell("declared", r#"echo "$A" "$B"; pwd; id -u"#), |spec| {
         spec.entrypoint = Some(vec!["env".into(), "B=two".into()]);
         spec.working_dir = Some("/var".into());
         spec.user = Some("1000:1000".into());
         spec.stop.signal = Some("SIGINT".into());
         spec.resources.cpus_milli = Some(500);
-        spec.mounts = vec![mount(host(folder.path()), "/in", true)];
     });
     new.env.insert("A".into(), "one = 1 'quoted'".into());
     new.labels.insert("owner".into(), "me".into());
     let reading = run_to_end(engine, &new);
     assert_eq!(reading.exit_code, 0);
     assert_eq!(reading.stop_signal.as_deref(), Some("SIGINT"));
+    assert_eq!(log(engine, &reading.id, None), "one = 1 'quoted' two\n/var\n1000\n");
+}
+
+/// What the engine gives to the kernel, as it says itself.
+pub fn what_was_asked_for_is_kept(engine: &Tested) {
+    let folder = tempfile::tempdir().unwrap();
+    let new = on_network(container("kept", &["true"]), "bargee-kept", &["web", "web.shop"]);
+    let mut new = with(new, |spec| {
+        spec.mounts = vec![
+            mount(host(folder.path()), "/in", true),
+            mount(MountSource::Volume("kept".into()), "/data", false),
+        ];
+        let (host_ip, host_port) = (Some("127.0.0.1".parse().unwrap()), Some(8123));
+        let protocol = Protocol::Udp;
+        spec.ports = vec![Port { host_ip, host_port, container_port: 53, protocol }];
+    });
+    new.labels.insert("owner".into(), "me".into());
+    let id = engine.create(&new).unwrap();
+    let kept = engine.api().container(id.as_str()).unwrap().inspect;
+
+    assert_eq!(kept["Config"]["Labels"]["owner"], "me");
+    let aliases = &kept["NetworkSettings"]["Networks"]["bargee-kept"]["Aliases"];
+    let aliases: Vec<&str> = aliases.as_array().unwrap().iter().flat_map(|a| a.as_str()).collect();
+    assert!(aliases.contains(&"web") && aliases.contains(&"web.shop"), "{aliases:?}");
+    let bindings = &kept["HostConfig"]["PortBindings"]["53/udp"];
+    assert_eq!(*bindings, json!([{"HostIp": "127.0.0.1", "HostPort": "8123"}]));
+    assert_eq!(kept["HostConfig"]["RestartPolicy"]["Name"], "no");
+    let at = |target: &str| {
+        let mounts = kept["Mounts"].as_array().unwrap();
+        mounts.iter().find(|mount| mount["Destination"] == target).unwrap()
+    };
+    let (bind, volume) = (at("/in"), at("/data"));
+    assert_eq!((&bind["Type"], &bind["RW"]), (&json!("bind"), &json!(false)));
+    assert_eq!(bind["Source"], folder.path().to_str().unwrap());
+    assert_eq!((&volume["Type"], &volume["RW"]), (&json!("volume"), &json!(true)));
+    assert_eq!(volume["Name"], "bargee-conformance.kept");
+}
+
+pub fn a_host_path_is_mounted(engine: &Tested) {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("greeting");
+    std::io::Write::write_all(&mut std::fs::File::create(&file).unwrap(), b"hello").unwrap();
+    let new = with(shell("mounted", "cat /in/greeting; touch /in/x 2>&1 || echo no"), |spec| {
+        spec.mounts = vec![mount(host(folder.path()), "/in", true)];
+    });
+    let reading = run_to_end(engine, &new);
+    assert_eq!(reading.exit_code, 0);
     let text = log(engine, &reading.id, None);
-    assert!(text.starts_with("one = 1 'quoted' two\n/var\n1000\nhello"), "{text}");
+    assert!(text.starts_with("hello"), "{text}");
     assert!(text.ends_with("no\n") && text.contains("Read-only file system"), "{text}");
 }
 
-pub fn named_volumes_outlive_their_containers(engine: &Engine) {
+pub fn named_volumes_outlive_their_containers(engine: &Tested) {
     let data = || vec![mount(MountSource::Volume("data".into()), "/data", false)];
     let write = with(shell("writer", "echo kept > /data/file"), |spec| spec.mounts = data());
     let writer = run_to_end(engine, &write);
@@ -49,7 +93,7 @@ pub fn named_volumes_outlive_their_containers(engine: &Engine) {
     assert_eq!(log(engine, &reader.id, None), "kept\n");
 }
 
-pub fn a_missing_host_path_is_not_made_up(engine: &Engine) {
+pub fn a_missing_host_path_is_not_made_up(engine: &Tested) {
     let folder = tempfile::tempdir().unwrap();
     let absent = folder.path().join("disk");
     let new = with(container("diskless", &["true"]), |spec| {
@@ -61,7 +105,7 @@ pub fn a_missing_host_path_is_not_made_up(engine: &Engine) {
 }
 
 /// The contract cannot ask for an anonymous volume, but an image may declare one.
-pub fn anonymous_volumes_go_with_their_container(engine: &Engine) {
+pub fn anonymous_volumes_go_with_their_container(engine: &Tested) {
     let agent = unix_http::agent(&support::engine::shared().socket(), DEADLINE);
     let base = run_to_end(engine, &container("layer", &["true"]));
     let commit = format!(

@@ -4,15 +4,16 @@ use std::io::{BufRead, BufReader, Read};
 
 use bargee::domain::event::ContainerAction::{Died, Removed, Started};
 use bargee::domain::fault::FaultKind;
+use bargee::engine::LogOptions;
 use bargee::engine::cancel::Cancel;
-use bargee::engine::{Engine, LogOptions};
 
 use crate::kit::{Watch, container, ends, log, run, run_to_end, shell, with};
-use crate::support::registry::{LAYER_BYTES, Registry};
+use crate::support::registry::LAYER_BYTES;
+use crate::tested::{Pullable, Tested};
 
 const FOLLOW: LogOptions = LogOptions { follow: true, tail: None };
 
-pub fn events_come_in_order(engine: &Engine) {
+pub fn events_come_in_order(engine: &Tested) {
     let watch = Watch::new(engine);
     let id = run(engine, &shell("eventful", "exit 3"));
     assert_eq!(watch.until(&id, Died), [Started]);
@@ -21,7 +22,7 @@ pub fn events_come_in_order(engine: &Engine) {
     assert_eq!(watch.until(&id, Removed), [Started, Died]);
 }
 
-pub fn closing_events_frees_their_reader(engine: &Engine) {
+pub fn closing_events_frees_their_reader(engine: &Tested) {
     let mut stream = engine.events().unwrap();
     let ending = ends(move || while stream.next().is_ok() {});
     engine.close_events();
@@ -32,7 +33,7 @@ pub fn closing_events_frees_their_reader(engine: &Engine) {
     watch.until(&id, Died);
 }
 
-pub fn both_outputs_are_in_the_log(engine: &Engine) {
+pub fn both_outputs_are_in_the_log(engine: &Tested) {
     let line = "echo out; sleep 0.2; echo err >&2; sleep 0.2; seq 1000; printf end";
     let id = run_to_end(engine, &shell("logged", line)).id;
     let text = log(engine, &id, None);
@@ -42,7 +43,7 @@ pub fn both_outputs_are_in_the_log(engine: &Engine) {
     assert_eq!(log(engine, &id, Some(0)), "");
 }
 
-pub fn a_followed_log_comes_as_it_is_written_and_ends_with_the_container(engine: &Engine) {
+pub fn a_followed_log_comes_as_it_is_written_and_ends_with_the_container(engine: &Tested) {
     let line = "trap 'echo told; exit' USR1; echo first; while :; do sleep \
                 0.05; done";
     let id = run(engine, &shell("followed", line));
@@ -58,7 +59,7 @@ pub fn a_followed_log_comes_as_it_is_written_and_ends_with_the_container(engine:
     assert_eq!(rest.get().unwrap(), "told\n");
 }
 
-pub fn shutdown_frees_every_reader(engine: &Engine) {
+pub fn shutdown_frees_every_reader(engine: &Tested) {
     let id = run(engine, &container("silent", &["sleep", "1000"]));
     let mut stream = engine.events().unwrap();
     let events = ends(move || while stream.next().is_ok() {});
@@ -70,11 +71,10 @@ pub fn shutdown_frees_every_reader(engine: &Engine) {
     assert_eq!(engine.list().unwrap_err().kind, FaultKind::Away);
 }
 
-pub fn a_pull_brings_the_image_and_tells_how_far_it_is(engine: &Engine) {
-    let registry = Registry::start();
-    let image = registry.image("1");
+pub fn a_pull_brings_the_image_and_tells_how_far_it_is(engine: &Tested) {
+    let Pullable { image, absent, .. } = &engine.pullable();
     let mut told = Vec::new();
-    assert!(engine.pull(&image, &Cancel::default(), &mut |progress| told.push(progress)).unwrap());
+    assert!(engine.pull(image, &Cancel::default(), &mut |progress| told.push(progress)).unwrap());
     let last = told.last().unwrap();
     assert_eq!(last.done_bytes, last.total_bytes);
     assert!(last.total_bytes >= LAYER_BYTES as u64, "{told:?}");
@@ -83,13 +83,13 @@ pub fn a_pull_brings_the_image_and_tells_how_far_it_is(engine: &Engine) {
     engine.create(&new).unwrap();
     // It is there already: good again, and nothing to tell.
     let nothing = &mut |progress| panic!("{progress:?}");
-    assert!(!engine.pull(&image, &Cancel::default(), nothing).unwrap());
+    assert!(!engine.pull(image, &Cancel::default(), nothing).unwrap());
     engine.sync_images().unwrap();
-    let fault = engine.pull(&registry.image("none"), &Cancel::default(), &mut |_| {}).unwrap_err();
+    let fault = engine.pull(absent, &Cancel::default(), &mut |_| {}).unwrap_err();
     assert_eq!(fault.kind, FaultKind::Trouble, "{fault}");
 }
 
-pub fn a_pull_that_cannot_be_is_told_by_kind(engine: &Engine) {
+pub fn a_pull_that_cannot_be_is_told_by_kind(engine: &Tested) {
     let kind = |image: &str| engine.pull(image, &Cancel::default(), &mut |_| {}).unwrap_err().kind;
     assert_eq!(kind("127.0.0.1:1/nobody/listens:1"), FaultKind::Trouble);
     assert_eq!(kind("Not An Image//"), FaultKind::Refused);

@@ -84,11 +84,23 @@ impl World {
         let twin = |other: &Made| other.owner() == Some(uid) && other.id != made.id;
         let replaced = later || self.engine.model.all().any(|m| twin(m) && m.is_live());
         // What a listing left out may have got a twin, of which the other one was kept.
-        let was_hidden = self.engine.ever_left_out.contains(&made.id);
+        // And what no row came to know before its agent died goes, whatever it did meanwhile.
+        let replays = &self.agent.as_ref()?.replays;
+        let is_replayed = replays.iter().any(|instance| instance.as_str() == made.name);
+        let was_hidden = is_replayed || self.engine.ever_left_out.contains(&made.id);
         if was_hidden || !works || !run.wanted || !run.proved_by(self.now) || replaced {
             return None;
         }
         Some(("working", format!("{} works, and is removed for nothing that ran", made.name)))
+    }
+
+    /// People are shown an entry about this instance: it was durable. A drop by an operator whose
+    /// outcome the store did not know has taken it since, perhaps.
+    fn shows_entry_of(&self, name: &str) -> bool {
+        let is_about = |entry: &Arc<Entry>| {
+            entry.intent.instance().is_some_and(|instance| instance.as_str() == name)
+        };
+        self.agent.as_ref().is_some_and(|agent| agent.entries.values().any(is_about))
     }
 
     /// No intent, no step; but a store that cannot write keeps nothing from being made.
@@ -97,17 +109,14 @@ impl World {
             Op::Create(new) => {
                 let agent = self.agent.as_ref()?;
                 let may = agent.unrecorded.contains(&id);
-                let intended = self.store.intends_create(new.name.as_str());
+                let name = new.name.as_str();
+                let intended = self.store.intends_create(name) || self.shows_entry_of(name);
                 (!may && !intended)
                     .then(|| ("intents", format!("nothing tells of the create of {}", new.name)))
             }
             Op::Remove(target) => {
                 let made = self.engine.model.find(target)?;
-                // A drop by an operator whose outcome the store did not know has taken it, perhaps.
-                let shown = |entry: &Arc<Entry>| {
-                    entry.intent.instance().is_some_and(|i| i.as_str() == made.name)
-                };
-                let is_shown = self.agent.as_ref()?.entries.values().any(shown);
+                let is_shown = self.shows_entry_of(&made.name);
                 let intended = is_shown || self.store.intends_removal(&made.name);
                 (!intended)
                     .then(|| ("intents", format!("nothing tells of the removal of {}", made.name)))

@@ -107,8 +107,12 @@ impl World {
 
     /// Containers of this store that stand for no workload.
     fn leftovers(&self, agent: &Agent) -> Vec<Violation> {
-        let known: BTreeSet<_> =
+        let mut known: BTreeSet<_> =
             agent.views.values().filter_map(|v| v.container.as_ref()).collect();
+        // What an update may have to return to is kept until that has proved itself by running.
+        let unproved = agent.views.values().filter(|view| view.state != State::RunningOk);
+        let rows = unproved.filter_map(|view| self.store.kept.rows.get(&view.uid));
+        known.extend(rows.filter_map(|row| row.previous.as_ref()?.instance.container.as_ref()));
         let beside =
             self.engine.model.all().filter(|made| is_ours(made) && !known.contains(&made.id));
         beside.map(|made| found("leftovers", format!("{} is left behind", made.name))).collect()

@@ -62,7 +62,8 @@ impl Made {
     fn listed(&self) -> Option<Listed> {
         let tags = self.tags.clone()?;
         let misnamed = self.is_misnamed();
-        Some(Listed { id: self.id.clone(), phase: self.phase.clone(), tags, misnamed })
+        let (id, phase) = (self.id.clone(), self.phase.clone());
+        Some(Listed { id, phase, tags, misnamed, health: None })
     }
 
     /// As an inspect has it.
@@ -80,6 +81,7 @@ impl Made {
             ports: Vec::new(),
             image_id: String::new(),
             stop_signal: None,
+            verdict: None,
         }
     }
 }

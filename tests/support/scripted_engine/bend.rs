@@ -29,6 +29,8 @@ pub enum Route {
     MakeNetwork,
     /// `POST /networks/{name}/connect`
     JoinNetwork,
+    /// `GET /networks`
+    ListNetworks,
     /// `DELETE /networks/{name}`
     RemoveNetwork,
     /// `POST /images/create`
@@ -59,6 +61,8 @@ pub enum Bend {
     Status(u16),
     /// Not carried out; answered with 200 and this text.
     Body(String),
+    /// Not carried out; answered with this status and this text.
+    Answer(u16, String),
     /// Carried out at once; answered after this time.
     Late(Duration),
     /// Of a pull: it begins to bring something, and then tells over and over that it waits, until

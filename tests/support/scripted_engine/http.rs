@@ -131,6 +131,12 @@ pub fn begin_chunks(out: &mut impl Write) -> io::Result<()> {
 }
 
 /// One chunk.
-pub fn chunk(out: &mut impl Write, text: &str) -> io::Result<()> {
-    out.write_all(format!("{:x}\r\n{text}\r\n", text.len()).as_bytes())
+pub fn chunk(out: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
+    let head = format!("{:x}\r\n", bytes.len());
+    out.write_all(&[head.as_bytes(), bytes, b"\r\n"].concat())
+}
+
+/// The end of an answer in chunks.
+pub fn end_chunks(out: &mut impl Write) -> io::Result<()> {
+    out.write_all(b"0\r\n\r\n")
 }

@@ -15,11 +15,11 @@ use serde_json::{Value, json};
 use super::bend::{Bend, Route};
 use super::http::{self, Reply, Request};
 use super::trap::Passage;
-use super::world::{self, Refusal};
-use super::{Shared, lock};
+use super::world::{self, Refusal, World};
+use super::{Shared, flaw, lock, logs, pull, refuse};
 
 /// A stream without events looks this often whether its client is still there.
-const STREAM_LOOK: Duration = Duration::from_millis(100);
+pub const STREAM_LOOK: Duration = Duration::from_millis(100);
 
 /// Takes connections until the door is closed.
 pub fn accept(listener: &UnixListener, shared: &Arc<Shared>, opening: u64) {
@@ -58,6 +58,7 @@ fn converse(mut stream: UnixStream, shared: &Shared) -> io::Result<()> {
         }
         match bend {
             None if route == Route::Events => return events(&mut stream, &request, shared),
+            None if route == Route::Logs => logs::logs(&mut stream, &object, &request, shared)?,
             None => stream.write_all(&answer(route, &object, &request, shared).bytes())?,
             Some(bend) => {
                 let end =
@@ -110,6 +111,10 @@ fn bent(
             let body = body.clone();
             stream.write_all(&Reply { status: 200, body }.bytes())?;
         }
+        Bend::Answer(status, body) => {
+            let (status, body) = (*status, body.clone());
+            stream.write_all(&Reply { status, body }.bytes())?;
+        }
         Bend::Late(time) => {
             let reply = answer();
             shared.wait_for_door(*time);
@@ -144,6 +149,7 @@ fn route(request: &Request) -> (Route, String) {
         ("DELETE", ["containers", id]) => (Route::Remove, *id),
         ("POST", ["networks", "create"]) => (Route::MakeNetwork, ""),
         ("POST", ["networks", name, "connect"]) => (Route::JoinNetwork, *name),
+        ("GET", ["networks"]) => (Route::ListNetworks, ""),
         ("DELETE", ["networks", name]) => (Route::RemoveNetwork, *name),
         ("POST", ["images", "create"]) => {
             (Route::Pull, request.query.get("fromImage").map_or("", String::as_str))
@@ -159,12 +165,26 @@ fn route(request: &Request) -> (Route, String) {
 fn answer(route: Route, object: &str, request: &Request, shared: &Shared) -> Reply {
     let mut world = lock(&shared.world);
     let before = world.events.len();
+    let mut reply = match flaw::instead(&mut world, route, object, request) {
+        Some(reply) => reply,
+        None => carry_out(route, object, request, &mut world),
+    };
+    flaw::spoil(&mut world, route, &mut reply);
+    let happened = world.events.len() > before;
+    drop(world);
+    if happened {
+        shared.changed.notify_all();
+    }
+    reply
+}
+
+fn carry_out(route: Route, object: &str, request: &Request, world: &mut World) -> Reply {
     let body: Value = serde_json::from_slice(&request.body).unwrap_or_default();
     let done = |done: Result<(), Refusal>, status| match done {
         Ok(()) => Reply::empty(status),
         Err((status, words)) => Reply::error(status, &words),
     };
-    let reply = match route {
+    match route {
         Route::Ping => Reply { status: 200, body: "OK".to_owned() },
         Route::Version => Reply::json(
             200,
@@ -190,7 +210,10 @@ fn answer(route: Route, object: &str, request: &Request, shared: &Shared) -> Rep
         },
         Route::Kill => {
             let signal = request.query.get("signal").map_or("SIGKILL", String::as_str);
-            done(world.kill(object, signal), 204)
+            match refuse::signal(signal) {
+                Ok(()) => done(world.kill(object, signal), 204),
+                refused => done(refused, 204),
+            }
         }
         Route::Remove => {
             let force = request.query.get("force").is_some_and(|value| value == "1");
@@ -201,23 +224,26 @@ fn answer(route: Route, object: &str, request: &Request, shared: &Shared) -> Rep
             Err((status, words)) => Reply::error(status, &words),
         },
         Route::RemoveNetwork => done(world.remove_network(object), 204),
-        Route::JoinNetwork => Reply::empty(200),
+        Route::JoinNetwork => done(world.join_network(object, &body), 200),
+        Route::ListNetworks => {
+            Reply::json(200, &world.passing_networks(request.query.get("filters")))
+        }
         Route::Pull => {
             let tag = request.query.get("tag").map_or("", String::as_str);
-            pull(&mut world, object, tag)
+            pull::pull(world, object, tag)
         }
         Route::Image if world.images.contains(object) => Reply::json(200, &json!({"Id": object})),
         Route::Image => Reply::error(404, &format!("No such image: {object}")),
-        Route::Info => Reply::json(200, &json!({"DockerRootDir": world.data_root})),
-        Route::Logs => Reply { status: 200, body: String::new() },
-        Route::Events | Route::Other => Reply::error(404, "page not found"),
-    };
-    let happened = world.events.len() > before;
-    drop(world);
-    if happened {
-        shared.changed.notify_all();
+        Route::Info => Reply::json(
+            200,
+            &json!({
+                "ID": "MADE:UP00:IN00:MEMO:RY00",
+                "DockerRootDir": world.data_root,
+                "DriverStatus": [["Backing Filesystem", "none"]]
+            }),
+        ),
+        Route::Logs | Route::Events | Route::Other => Reply::error(404, "page not found"),
     }
-    reply
 }
 
 /// A pull that never gets on.
@@ -226,13 +252,13 @@ fn dally(stream: &mut UnixStream, shared: &Shared) -> io::Result<()> {
     http::begin_chunks(stream)?;
     let detail = json!({"current": 1, "total": 4});
     let begin = json!({"status": "Downloading", "id": "a1", "progressDetail": detail});
-    http::chunk(stream, &format!("{begin}\n"))?;
+    http::chunk(stream, format!("{begin}\n").as_bytes())?;
     while lock(&shared.script).edition == edition {
         if is_closed(stream) {
             lock(&shared.script).left += 1;
             return Ok(());
         }
-        http::chunk(stream, "{\"status\":\"Retrying in 1 second\",\"id\":\"a1\"}\n")?;
+        http::chunk(stream, b"{\"status\":\"Retrying in 1 second\",\"id\":\"a1\"}\n")?;
         shared.wait_for_door(STREAM_LOOK);
     }
     Ok(())
@@ -262,15 +288,6 @@ impl Drop for UnderWay<'_> {
     }
 }
 
-fn pull(world: &mut world::World, name: &str, tag: &str) -> Reply {
-    let image = format!("{name}:{tag}");
-    if !world.registry.contains(&image) {
-        return Reply::error(404, &format!("manifest for {image} not found"));
-    }
-    world.images.insert(image);
-    Reply { status: 200, body: "{\"status\":\"Pull complete\",\"id\":\"a1\"}\n".to_owned() }
-}
-
 /// Sends what happens from now on, until the client leaves or the script ends the stream.
 fn events(stream: &mut UnixStream, request: &Request, shared: &Shared) -> io::Result<()> {
     let filters = request.query.get("filters");
@@ -287,7 +304,7 @@ fn events(stream: &mut UnixStream, request: &Request, shared: &Shared) -> io::Re
         }
         for (labels, line) in &world.events[next..] {
             if world::passes(labels, filters) {
-                http::chunk(stream, &format!("{line}\n"))?;
+                http::chunk(stream, format!("{line}\n").as_bytes())?;
             }
         }
         next = world.events.len();
@@ -300,7 +317,8 @@ fn events(stream: &mut UnixStream, request: &Request, shared: &Shared) -> io::Re
     }
 }
 
-fn is_closed(stream: &UnixStream) -> bool {
+/// Whether the client of a stream has left.
+pub fn is_closed(stream: &UnixStream) -> bool {
     let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
     recv(stream.as_raw_fd(), &mut [0], flags) != Err(Errno::EAGAIN)
 }

@@ -4,11 +4,16 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value, json};
 
+use super::flaw::Flaw;
+use super::program::Files;
+use super::{refuse, shown};
+
 /// Pids begin above what the kernel gives out, so that no process of this machine is meant.
 const FIRST_PID: u32 = 5_000_000;
 
 /// A container. What decides its behaviour is the first word of its command: `refused` cannot be
-/// started, `stubborn` ends by SIGKILL alone.
+/// started, `stubborn` ends by SIGKILL alone, and `undying` by no signal. One of an image with
+/// tools runs its command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Container {
     /// 64 hex digits.
@@ -35,9 +40,23 @@ pub struct Container {
     pub finished: u64,
     /// As it was asked for.
     pub network: String,
+    /// The whole body of the create; null: somebody put it there.
+    pub asked: Value,
+    /// What was written, each line with its output.
+    pub log: Vec<(u8, String)>,
+    /// The last exit was for memory.
+    pub oom_killed: bool,
+    /// Ports by port in the container, as an inspect has them.
+    pub published: Value,
 }
 
 impl Container {
+    /// It was asked for with a health check that is on.
+    pub fn has_check(&self) -> bool {
+        let check = &self.asked["Healthcheck"];
+        check.is_object() && check["Test"][0] != "NONE"
+    }
+
     /// The value of a label; empty: it has none.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)
@@ -47,57 +66,19 @@ impl Container {
         self.pid != 0
     }
 
-    fn is_stubborn(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "stubborn")
-    }
-
-    fn is_refused(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "refused")
+    fn is(&self, word: &str) -> bool {
+        self.command.first().is_some_and(|first| first == word)
     }
 
     /// As a line of `GET /containers/json`.
     pub fn listed(&self) -> Value {
-        json!({
-            "Id": self.id, "Names": [format!("/{}", self.name)], "Image": self.image,
-            "ImageID": IMAGE_ID, "Command": self.command.join(" "), "Created": 1_767_225_600,
-            "Ports": [], "Labels": self.labels, "State": self.status, "Status": "as it is",
-            "HostConfig": {"NetworkMode": self.network},
-            "NetworkSettings": {"Networks": {}}, "Mounts": []
-        })
+        shown::listed(self)
     }
 
     /// As `GET /containers/{id}/json` has it.
     pub fn inspected(&self) -> Value {
-        let running = self.is_live();
-        let address = if running { "10.239.0.2" } else { "" };
-        let mut networks = serde_json::Map::new();
-        networks.insert(self.network.clone(), json!({"Aliases": [], "IPAddress": address}));
-        json!({
-            "Id": self.id, "Created": time(1), "Name": format!("/{}", self.name),
-            "State": {
-                "Status": self.status, "Running": running, "Paused": false, "Restarting": false,
-                "OOMKilled": false, "Dead": false, "Pid": self.pid, "ExitCode": self.exit_code,
-                "Error": self.error, "StartedAt": time(self.started),
-                "FinishedAt": time(self.finished)
-            },
-            "Image": IMAGE_ID, "RestartCount": 0,
-            "HostConfig": {"NetworkMode": self.network, "RestartPolicy": {"Name": "no"}},
-            "Mounts": [],
-            "Config": {"Image": self.image, "Labels": self.labels, "Cmd": self.command},
-            "NetworkSettings": {"Ports": {}, "IPAddress": "", "Networks": networks}
-        })
+        shown::inspected(self)
     }
-}
-
-const IMAGE_ID: &str = "sha256:379090d8723381fe44a9f91d385b89f7fe40283baaa7a2754d026d3277a483d6";
-
-/// Moments are numbered; each is a second of its own.
-fn time(number: u64) -> String {
-    if number == 0 {
-        return "0001-01-01T00:00:00Z".to_owned();
-    }
-    let (hours, minutes, seconds) = (number / 3_600, number / 60 % 60, number % 60);
-    format!("2026-01-{:02}T{:02}:{minutes:02}:{seconds:02}.5Z", 1 + hours / 24, hours % 24)
 }
 
 /// Why something was not done: status and words.
@@ -108,10 +89,14 @@ pub type Refusal = (u16, String);
 pub struct World {
     /// By id.
     pub containers: BTreeMap<String, Container>,
-    /// Names of networks, with their labels.
+    /// Networks by name, as a listing has them.
     pub networks: BTreeMap<String, Value>,
+    /// Named volumes.
+    pub volumes: BTreeMap<String, Files>,
     /// Images on the device.
     pub images: BTreeSet<String>,
+    /// Those of them whose containers run their commands.
+    pub tools: BTreeSet<String>,
     /// Images that a pull brings.
     pub registry: BTreeSet<String>,
     /// Every event so far with the container's labels, as streams send it.
@@ -120,6 +105,12 @@ pub struct World {
     pub lost_actions: BTreeSet<String>,
     /// Where the engine says that it keeps its data.
     pub data_root: String,
+    /// What is wrong with this engine.
+    pub flaw: Option<Flaw>,
+    /// Started as far as anybody was told.
+    pub early: Vec<String>,
+    /// Id of the container that was made last.
+    pub last_made: String,
     moments: u64,
     made: u32,
 }
@@ -141,7 +132,8 @@ impl World {
         found.ok_or_else(|| (404, format!("No such container: {id_or_name}")))
     }
 
-    fn tell(&mut self, id: &str, action: &str, more: &[(&str, &str)]) {
+    /// Puts an event of a container on the streams.
+    pub fn tell(&mut self, id: &str, action: &str, more: &[(&str, &str)]) {
         let Some(made) = self.containers.get(id) else { return };
         if self.lost_actions.contains(action) {
             return;
@@ -164,8 +156,9 @@ impl World {
     /// Makes a container from the body of a create.
     ///
     /// # Errors
-    /// 409: the name is taken. 404: the image is missing. 400: no body of a create.
+    /// 409: the name is taken. 404: the image is missing. 400: what could never be made.
     pub fn create(&mut self, name: &str, body: &Value) -> Result<String, Refusal> {
+        refuse::wrong(body)?;
         if let Some(holder) = self.containers.values().find(|made| made.name == name) {
             let text = format!(
                 "Conflict. The container name \"/{name}\" is already in use by container \"{}\".",
@@ -173,14 +166,21 @@ impl World {
             );
             return Err((409, text));
         }
-        let image = body["Image"].as_str().ok_or((400, "no image".to_owned()))?;
+        let image = body["Image"].as_str().unwrap_or_default();
         if !self.images.contains(image) {
             return Err((404, format!("No such image: {image}")));
         }
         let labels = serde_json::from_value(body["Labels"].clone()).unwrap_or_default();
         let command = serde_json::from_value(body["Cmd"].clone()).unwrap_or_default();
         let network = body["HostConfig"]["NetworkMode"].as_str().unwrap_or("default");
-        Ok(self.add(name, image, labels, command, network))
+        let id = self.add(name, image, labels, command, network);
+        for mount in body["HostConfig"]["Mounts"].as_array().into_iter().flatten() {
+            if let Some(volume) = mount["Source"].as_str().filter(|_| mount["Type"] == "volume") {
+                self.volumes.entry(volume.to_owned()).or_default();
+            }
+        }
+        self.containers.get_mut(&id).expect("it was made just now").asked = body.clone();
+        Ok(id)
     }
 
     /// Puts a container there.
@@ -208,7 +208,12 @@ impl World {
             started: 0,
             finished: 0,
             network: network.to_owned(),
+            asked: Value::Null,
+            log: Vec::new(),
+            oom_killed: false,
+            published: json!({}),
         };
+        self.last_made.clone_from(&id);
         self.containers.insert(id.clone(), made);
         self.moment();
         self.tell(&id, "create", &[]);
@@ -223,6 +228,8 @@ impl World {
         let id = self.id(id_or_name)?;
         let now = self.moment();
         let pid = FIRST_PID + u32::try_from(now).unwrap();
+        let can_run = self.can_run(&id);
+        let published = self.publish_ports(&id);
         let networks = &self.networks;
         let made = self.containers.get_mut(&id).expect("it was found just now");
         if made.is_live() {
@@ -231,14 +238,23 @@ impl World {
         if made.network.starts_with("bargee-") && !networks.contains_key(&made.network) {
             return Err((404, format!("network {} not found", made.network)));
         }
-        if made.is_refused() {
+        if made.is("refused") || !can_run {
             made.exit_code = 127;
-            made.error = "executable file not found in $PATH".to_owned();
-            return Err((400, "exec: \"refused\": executable file not found in $PATH".to_owned()));
+            let command = made.command.first().map_or("", String::as_str);
+            made.error = format!("exec: \"{command}\": executable file not found in $PATH");
+            return Err((400, made.error.clone()));
         }
+        let refused = |(status, words): Refusal| {
+            made.error.clone_from(&words);
+            (status, words)
+        };
+        made.published = published.map_err(refused)?;
         (made.pid, made.started, made.exit_code) = (pid, now, 0);
+        (made.oom_killed, made.error) = (false, String::new());
         made.status = "running".to_owned();
         self.tell(&id, "start", &[]);
+        self.probe(&id);
+        self.run(&id);
         Ok(true)
     }
 
@@ -253,9 +269,10 @@ impl World {
             return Err((409, format!("Container {id} is not running")));
         }
         let deadly = matches!(signal, "SIGKILL" | "KILL" | "9");
-        let ends = deadly || !made.is_stubborn();
+        let ends = (deadly || !made.is("stubborn")) && !made.is("undying");
         self.tell(&id, "kill", &[("signal", signal)]);
-        if ends {
+        let is_taken = !deadly && self.signal_program(&id, signal);
+        if ends && !is_taken {
             self.exit(&id, if deadly { 137 } else { 143 });
         }
         Ok(())
@@ -288,7 +305,24 @@ impl World {
         if self.networks.contains_key(name) {
             return Err((409, format!("network with name {name} already exists")));
         }
-        self.networks.insert(name.to_owned(), body["Labels"].clone());
+        let id = format!("{:064x}", self.moment());
+        let network = json!({"Id": id, "Name": name, "Labels": body["Labels"]});
+        self.networks.insert(name.to_owned(), network);
+        Ok(())
+    }
+
+    /// Puts a container that does not run onto a network, under the names in the body. Whether
+    /// there is such a network shows at the start.
+    ///
+    /// # Errors
+    /// 404: no such container.
+    pub fn join_network(&mut self, name: &str, body: &Value) -> Result<(), Refusal> {
+        let id = self.id(body["Container"].as_str().unwrap_or_default())?;
+        let made = self.containers.get_mut(&id).expect("it was found just now");
+        if made.asked.is_object() {
+            made.asked["NetworkingConfig"]["EndpointsConfig"][name] =
+                body["EndpointConfig"].clone();
+        }
         Ok(())
     }
 
@@ -296,14 +330,17 @@ impl World {
     ///
     /// # Errors
     /// 404: there is none. 403: a container that runs is on it.
-    pub fn remove_network(&mut self, name: &str) -> Result<(), Refusal> {
+    pub fn remove_network(&mut self, name_or_id: &str) -> Result<(), Refusal> {
+        let is_meant = |(name, network): &(&String, &Value)| {
+            *name == name_or_id || network["Id"] == name_or_id
+        };
+        let missing = (404, format!("network {name_or_id} not found"));
+        let name = self.networks.iter().find(is_meant).ok_or(missing)?.0.clone();
         if self.containers.values().any(|made| made.network == name && made.is_live()) {
             return Err((403, format!("error while removing network: {name} has endpoints")));
         }
-        match self.networks.remove(name) {
-            Some(_) => Ok(()),
-            None => Err((404, format!("network {name} not found"))),
-        }
+        self.networks.remove(&name);
+        Ok(())
     }
 
     // --- what happens by itself ----------------------------------------------------------------
@@ -312,6 +349,7 @@ impl World {
     pub fn exit(&mut self, id: &str, code: i64) {
         let now = self.moment();
         let Some(made) = self.containers.get_mut(id) else { return };
+        made.published = json!({});
         (made.pid, made.finished, made.exit_code) = (0, now, code);
         made.status = "exited".to_owned();
         self.tell(id, "die", &[("exitCode", &code.to_string())]);
@@ -320,6 +358,15 @@ impl World {
     /// The containers that pass the `filters` of a request.
     pub fn passing(&self, filters: Option<&String>) -> Vec<&Container> {
         self.containers.values().filter(|made| passes(&made.labels, filters)).collect()
+    }
+
+    /// The networks that pass the `filters` of a request, as a listing has them.
+    pub fn passing_networks(&self, filters: Option<&String>) -> Value {
+        let labels = |network: &Value| -> BTreeMap<String, String> {
+            serde_json::from_value(network["Labels"].clone()).unwrap_or_default()
+        };
+        let passing = self.networks.values().filter(|network| passes(&labels(network), filters));
+        passing.cloned().collect::<Vec<_>>().into()
     }
 }
 

@@ -174,6 +174,9 @@ impl Machine {
         if self.journal.replay.open {
             return;
         }
+        if self.holds_still() {
+            return self.put_off_replay();
+        }
         let now = self.now.tick;
         while let Some(&(at, seq)) = self.journal.replay.deadlines.first() {
             if at > now {
@@ -191,6 +194,17 @@ impl Machine {
         }
         if self.journal.replay.left.is_empty() || self.journal.replay.open_by <= now {
             self.open();
+        }
+    }
+
+    /// While reconciling is held nothing is looked for or removed, and nothing is made that what is
+    /// left could be in the way of: its end need not be waited for.
+    fn put_off_replay(&mut self) {
+        self.journal.replay.open = true;
+        let left = std::mem::take(&mut self.journal.replay.left).len();
+        if left > 0 {
+            let text = format!("{} of the journal wait until reconciling goes on", entries(left));
+            self.log(Level::Info, text);
         }
     }
 
@@ -246,10 +260,11 @@ fn container_of(intent: &Intent) -> Option<&ContainerId> {
 }
 
 impl Workload {
-    /// The instance stands for the workload, or is being made to.
+    /// The instance stands for the workload, is being made to, or may do so again.
     pub(super) fn owns(&self, instance: &InstanceName) -> bool {
         let own = |i: &Instance| i.name == *instance;
-        self.record.current.as_ref().is_some_and(own) || self.record.next.as_ref().is_some_and(own)
+        let previous = self.record.previous.as_ref().map(|previous| &previous.instance);
+        self.record.current.iter().chain(&self.record.next).chain(previous).any(own)
     }
 
     /// Puts `instance` among those that go, unless it is there or is the workload's own. It is
@@ -266,6 +281,7 @@ impl Workload {
             rebuild: 0,
             spec_hash: SpecHash::new(""),
             run: None,
+            proved: false,
         };
         self.discard(instance, Seen::Unknown);
     }

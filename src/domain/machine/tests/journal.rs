@@ -152,7 +152,7 @@ fn no_name_is_used_for_a_second_container() {
     let (id, uid) = (first.container.unwrap(), world.row("web").uid.clone());
     world.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Removed }));
     assert_ne!(world.row("web").next.as_ref().unwrap().name, first.name);
-    world.pass(limits::STOP_GRACE_MS);
+    world.pass(limits::STOP_GRACE_MS + limits::STABLE_MS);
     assert_eq!((world.state("web"), world.engine.containers.len()), (State::RunningOk, 1));
     assert_settled(&world);
 }

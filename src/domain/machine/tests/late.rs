@@ -44,6 +44,7 @@ fn the_failure_of_a_superseded_call_is_not_that_of_the_new_generation() {
                 assert_eq!(view.state, State::RunningOk, "{what}: {}", view.info);
                 assert_eq!(view.observed_generation, view.generation, "{what}");
                 assert_eq!((view.failure_count, &*view.last_error), (0, ""), "{what}");
+                world.pass(30_000);
                 assert_eq!(world.engine.containers.len(), 1, "{what}");
             }
         }

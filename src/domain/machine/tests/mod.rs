@@ -15,21 +15,43 @@ use crate::domain::view::{RuntimeState, State, TaskState};
 
 mod asks;
 
+mod boot;
+
+mod clock;
+
 mod crash;
 
 mod directory;
+
+mod drain;
 
 mod engine;
 
 mod entries;
 
+mod gone;
+
+mod health;
+
+mod idle;
+
 mod journal;
 
 mod late;
 
+mod many;
+
+mod probation;
+
 mod pulls;
 
+mod quiesce;
+
 mod rebuild;
+
+mod reports;
+
+mod replaced;
 
 mod restart;
 
@@ -38,6 +60,8 @@ mod shutdown;
 mod starts;
 
 mod states;
+
+mod stops;
 
 mod stuck;
 

@@ -107,6 +107,28 @@ fn an_update_that_is_cut_short_by_a_shutdown_did_not_fail() {
     assert_eq!(world.view("web").failed_update, None);
 }
 
+/// Nor is its second try one that failed, though the old container was started again already.
+#[test]
+fn a_try_on_probation_that_is_cut_short_by_a_shutdown_is_not_counted() {
+    let mut world = World::new();
+    world.apply(&[&workload("web", |_| {})]);
+    world.pass(60_000);
+    world.engine.mortal_images.insert("image:2".to_owned(), (20_000, 1));
+    world.apply(&[&workload("web", |spec| spec.image = "image:2".to_owned())]);
+    world.pass(20_000);
+    let first = world.row("web").failed_update.clone().unwrap();
+    world.pass(300_000 + 20_000);
+    assert_eq!(world.row("web").failed_update.as_ref().unwrap().tries, 2);
+    world.tell_to_stop();
+    let row = world.row("web");
+    assert_eq!(row.failed_update.as_ref().unwrap().tries, 1);
+    assert_eq!(row.last_error_at_ms, first.at_ms);
+    let mut world = world.restart_agent("boot-2");
+    assert_eq!((world.state("web"), world.view("web").observed_generation), (State::RunningOk, 2));
+    world.pass(30_000);
+    assert_eq!((world.row("web").failed_update.as_ref(), world.engine.containers.len()), (None, 1));
+}
+
 #[test]
 fn an_exit_that_is_found_while_the_agent_stops_is_no_crash() {
     let mut world = world(RestartPolicy::Never);

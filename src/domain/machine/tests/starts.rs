@@ -29,7 +29,7 @@ fn started(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn thirty_workloads_never_have_more_than_four_starts_in_flight() {
+fn b38_thirty_workloads_never_have_more_than_four_starts_in_flight() {
     let mut world = hanging(30, |_, _| {});
     assert_eq!(world.count("create"), 30, "only starts wait");
     for ended in 0..30 {
@@ -50,6 +50,23 @@ fn lower_schedules_start_first_and_then_keys() {
     let order =
         ["w09", "w10", "w11", "w06", "w07", "w08", "w03", "w04", "w05", "w00", "w01", "w02"];
     assert_eq!(started(&world), order);
+}
+
+#[test]
+fn leftovers_are_removed_after_all_that_is_to_run() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
+    // The first of the two has a container that is to go and cannot yet.
+    world.fail_next("remove", &[FaultKind::Trouble]);
+    world.apply(&[&workload("a", |spec| spec.image = "image:2".to_owned())]);
+    world.cut_power();
+    world.engine.calls.clear();
+    world.crash();
+    world.pass(30_000);
+    let calls: Vec<&str> = world.engine.calls.iter().map(String::as_str).collect();
+    let at = |word| calls.iter().rposition(|call| *call == word).expect(word);
+    assert!(at("start") < at("remove"), "{calls:?}");
+    assert_eq!((world.running(), world.engine.containers.len()), (2, 2));
 }
 
 #[test]
@@ -120,4 +137,30 @@ fn the_rows_of_what_waits_are_written_meanwhile() {
         answer_one(&mut world);
     }
     assert_eq!(world.running(), 30);
+}
+
+/// The service is not down for the starts of others.
+#[test]
+fn an_update_leaves_the_old_container_running_until_there_is_a_place_for_the_new_one() {
+    let mut world = World::new();
+    world.apply(&[&workload("x", |_| {})]);
+    world.pass(60_000);
+    world.unanswered.push("start");
+    let others: Vec<_> = (0..5).map(|n| workload(&format!("w{n}"), |_| {})).collect();
+    world.apply(&others.iter().collect::<Vec<_>>());
+    world.apply(&[&workload("x", |spec| spec.image = "image:2".to_owned())]);
+    let view = world.view("x");
+    assert_eq!((view.state, view.runtime_state), (State::RunningOk, RuntimeState::Updating));
+    assert_eq!(view.info, "update to generation 2: waits for other starts, 4 at a time");
+    assert_eq!((world.count("create image:2"), world.count("SIGTERM")), (1, 0));
+    // The fifth of the others comes before it.
+    answer_one(&mut world);
+    assert_eq!(world.count("SIGTERM"), 0);
+    answer_one(&mut world);
+    assert_eq!((world.count("SIGTERM"), world.count("start")), (1, 7));
+    world.unanswered.clear();
+    while !world.withheld.is_empty() {
+        answer_one(&mut world);
+    }
+    assert_eq!((world.running(), world.view("x").observed_generation), (6, 2));
 }

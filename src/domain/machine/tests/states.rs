@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
+use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
+use crate::domain::names::EngineId;
 
 const PAGE: &str = include_str!("../../../../docs/states.md");
 
@@ -36,6 +38,8 @@ const RUNNING: &[Row] = &[
     (ALL, "a mount source is missing", mount_missing),
     (ALL, "the workload that had this name is still there", predecessor),
     (ALL, "a container of another store has its name", store_missing),
+    (ALL, "its container is on another engine than the one that answers", |p| elsewhere(p, false)),
+    (ALL, "the same, and it has named volumes", |p| elsewhere(p, true)),
     (
         ALL,
         "its image is to be pulled, and two pulls or one of its registry are under way",
@@ -55,7 +59,17 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and a rebuild is pulled or created", rebuilding),
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
-    (ALL, "running, and the update to this generation failed", update_failed),
+    (ALL, "running, and on probation after an update", |p| updating(p, "")),
+    (ALL, "running, and on probation after a rebuild", rebuilt),
+    (ALL, "running, and the update to this generation failed by what time may heal", |p| {
+        update_failed(p, FaultKind::Trouble)
+    }),
+    (ALL, "running, and the update to this generation was refused as wrong", |p| {
+        update_failed(p, FaultKind::Refused)
+    }),
+    (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
+    (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
+    (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),
     (ALWAYS, "exited with 0", |p| exited(p, 0)),
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
@@ -65,6 +79,8 @@ const RUNNING: &[Row] = &[
     (AGAIN, "running, and stuck in restarts before", |p| restarted_often(p, WhenStuck::Retry)),
     (AGAIN, "vanished", vanished),
     (NEVER, "vanished", vanished),
+    (AGAIN, "the engine says running, and its process is gone", process_gone),
+    (NEVER, "the engine says running, and its process is gone", process_gone),
     (ALL, "cut short by the engine or the device, and its start was sent", interrupted),
     (ALL, "the engine says stopping", |p| phase(p, Phase::Stopping)),
     (ALL, "the engine says removing", |p| phase(p, Phase::Removing)),
@@ -79,11 +95,14 @@ const STOPPED: &[Row] = &[
     (ALL, "recorded, and not yet looked at since the agent started", stopped_not_looked_at),
     (ALL, "running, and the stop cannot be sent: the engine is away", stop_without_engine),
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Stop)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Stop)),
     (ALL, "not running, or never made", stopped),
+    (ALL, "its container is on another engine than the one that answers", stopped_elsewhere),
 ];
 
 const DELETED: &[Row] = &[
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Remove)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Remove)),
     (ALL, "ended, and its removal was sent", |p| removal(p, true)),
     (ALL, "ended, and the engine could not remove it", |p| removal(p, false)),
 ];
@@ -136,7 +155,14 @@ fn shown(world: &World) -> String {
 
 /// Faults of the made-up engine stand for any cause, and a drawn name for any other.
 fn cause(info: &str) -> String {
-    let made_up = ["pull x: Trouble", "start x: Trouble", "remove x: Trouble", "create x: Refused"];
+    let made_up = [
+        "pull x: Trouble",
+        "start x: Trouble",
+        "remove x: Trouble",
+        "create x: Refused",
+        "create x: Trouble",
+    ];
+    let info = info.replace("exitCode=1 output=bad", "CAUSE");
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
@@ -212,6 +238,38 @@ fn store_missing(policy: RestartPolicy) -> World {
     world
 }
 
+fn elsewhere(policy: RestartPolicy, with_volumes: bool) -> World {
+    let mut world = World::new();
+    world.apply(&[&job(policy, |spec| {
+        let source = MountSource::Volume("data".to_owned());
+        let mount = Mount { source, target: "/data".to_owned(), read_only: false };
+        spec.mounts.extend(with_volumes.then_some(mount));
+    })]);
+    replace_engine(&mut world);
+    world
+}
+
+/// Another one answers, with nothing on it.
+fn replace_engine(world: &mut World) {
+    world.store.kept.engine = Some(EngineId::new("before"));
+    world.engine.identity = Some(EngineId::new("now"));
+    world.engine.containers.clear();
+    world.crash();
+}
+
+fn stopped_elsewhere(policy: RestartPolicy) -> World {
+    let mut world = stopped(policy);
+    replace_engine(&mut world);
+    world
+}
+
+fn process_gone(policy: RestartPolicy) -> World {
+    let mut world = running(policy);
+    let id = world.container("w");
+    world.feed(Event::ProcessGone(id, 1));
+    world
+}
+
 fn pulling(policy: RestartPolicy) -> World {
     let mut world = World::new();
     world.engine.missing_images.push("image:1".to_owned());
@@ -274,10 +332,11 @@ fn start_failed(policy: RestartPolicy, kind: FaultKind, tries: usize) -> World {
     world
 }
 
-/// An update comes to a halt at this call.
+/// An update comes to a halt at this call, or not at all.
 fn updating(policy: RestartPolicy, call: &'static str) -> World {
     let mut world = running(policy);
     match call {
+        "" => {}
         "SIGTERM" => world.fail_next("deaf", &[FaultKind::Trouble]),
         call => world.unanswered.push(call),
     }
@@ -292,10 +351,39 @@ fn rebuilding(policy: RestartPolicy) -> World {
     world
 }
 
-fn update_failed(policy: RestartPolicy) -> World {
+fn rebuilt(policy: RestartPolicy) -> World {
     let mut world = running(policy);
-    world.fail_next("create", &[FaultKind::Refused]);
+    world.verb("w", Verb::Rebuild);
+    world
+}
+
+fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
+    let mut world = running(policy);
+    world.fail_next("create", &[kind]);
     world.apply(&[&newer(policy)]);
+    world
+}
+
+/// What becomes of one that is unhealthy.
+#[derive(PartialEq)]
+enum Then {
+    Deaf,
+    Ends,
+    Stays,
+}
+
+fn unhealthy(policy: RestartPolicy, then: Then) -> World {
+    let mut world = World::new();
+    let mut check = Check::new(Test::Shell("probe".to_owned()));
+    if then == Then::Stays {
+        check.on_unhealthy = OnUnhealthy::Report;
+    }
+    world.apply(&[&job(policy, |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    world.pass(5_000);
+    if then == Then::Deaf {
+        world.fail_next("deaf", &[FaultKind::Trouble]);
+    }
+    world.becomes("w", Health::Unhealthy);
     world
 }
 
@@ -391,6 +479,15 @@ fn deaf(policy: RestartPolicy, verb: Verb) -> World {
     let mut world = running(policy);
     world.fail_next("deaf", &[FaultKind::Trouble]);
     world.verb("w", verb);
+    world
+}
+
+/// The same, and SIGKILL does not end it either.
+fn undying(policy: RestartPolicy, verb: Verb) -> World {
+    let mut world = running(policy);
+    world.fail_next("deaf", &[FaultKind::Trouble; 2]);
+    world.verb("w", verb);
+    world.pass(10_000);
     world
 }
 

@@ -2,7 +2,7 @@
 
 use super::super::*;
 use super::scenario::{Model, Wanted};
-use crate::domain::record::Desired;
+use crate::domain::record::{Desired, Record};
 
 /// What does not hold, given how it may stand.
 pub fn faults_at_rest(world: &World, may_be: &[Model]) -> Vec<String> {
@@ -69,9 +69,13 @@ pub fn leftovers(world: &World) -> Vec<String> {
     let beside = world.engine.containers.iter().filter(|(name, made)| {
         let row = rows.get(&made.tags.uid);
         let current = row.and_then(|row| row.current.as_ref());
-        current.is_none_or(|current| {
-            current.name.as_str() != *name || current.container.as_ref() != Some(&made.id)
-        })
+        // What was stopped on probation goes on with that at its next start.
+        let stopped = row.filter(|row| row.desired == Desired::Stopped);
+        let previous = stopped.and_then(|row| row.previous.as_ref()).map(|kept| &kept.instance);
+        !current
+            .into_iter()
+            .chain(previous)
+            .any(|kept| kept.name.as_str() == *name && kept.container.as_ref() == Some(&made.id))
     });
     beside.map(|(name, made)| format!("{name} is left behind: {made:?}")).collect()
 }
@@ -87,8 +91,10 @@ fn inconsistencies(world: &World) -> Vec<String> {
         faults.push("the store is not whole".to_owned());
     }
     for (uid, row) in &kept.rows {
-        if row.next.is_some() || !row.discards.is_empty() {
-            faults.push(format!("{uid} has next {:?}, discards {:?}", row.next, row.discards));
+        let on_probation = row.previous.is_some() && row.desired != Desired::Stopped;
+        if row.next.is_some() || !row.discards.is_empty() || on_probation {
+            let Record { next, discards, previous, .. } = row;
+            faults.push(format!("{uid} has next {next:?}, discards {discards:?}, {previous:?}"));
         }
         let held = world.machine.workloads.get(uid).map(|w| &w.record);
         if held != Some(row) {

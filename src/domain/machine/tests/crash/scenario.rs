@@ -11,7 +11,8 @@ use crate::limits;
 /// One thing that is done, or that happens, to the one workload of a scenario.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub enum Deed {
-    /// It is declared with this image: `refused...` cannot be made, `crashing...` ends at once.
+    /// It is declared with this image: `refused...` cannot be made, `crashing...` ends at once,
+    /// `brief...` after 3 s, `proving...` after 29 s.
     Apply(&'static str),
     Verb(Verb),
     /// Its process ends with 1.
@@ -55,6 +56,8 @@ pub const SCENARIOS: &[Scenario] = &[
     Scenario { name: "update", before: &[Apply("a:1")], deeds: &[Apply("a:2")] },
     Scenario { name: "refused update", before: &[Apply("a:1")], deeds: &[Apply("refused:2")] },
     Scenario { name: "crashing update", before: &[Apply("a:1")], deeds: &[Apply("crashing:2")] },
+    Scenario { name: "brief update", before: &[Apply("a:1")], deeds: &[Apply("brief:2")] },
+    Scenario { name: "long probation", before: &[Apply("a:1")], deeds: &[Apply("proving:2")] },
     Scenario { name: "replace", before: &[Apply("a:1"), Apply("a:2")], deeds: &[Apply("a:3")] },
     Scenario { name: "remove", before: &[Apply("a:1")], deeds: &[REMOVE] },
     Scenario { name: "remove stopped", before: &[Apply("a:1"), STOP], deeds: &[REMOVE] },
@@ -112,6 +115,31 @@ pub const PAIRS: &[Scenario] = &[
     },
     Scenario { name: "rebuild and stop", before: &[Apply("a:1")], deeds: &[REBUILD, STOP] },
     Scenario { name: "rebuild and remove", before: &[Apply("a:1")], deeds: &[REBUILD, REMOVE] },
+    Scenario {
+        name: "brief update and another",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), Apply("a:3")],
+    },
+    Scenario {
+        name: "brief update and back",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), Apply("a:1")],
+    },
+    Scenario {
+        name: "brief update and restart",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), RESTART],
+    },
+    Scenario {
+        name: "brief update and stop",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), STOP],
+    },
+    Scenario {
+        name: "brief update and rebuild",
+        before: &[Apply("a:1")],
+        deeds: &[Apply("brief:2"), REBUILD],
+    },
     Scenario { name: "stop and remove", before: &[Apply("a:1")], deeds: &[STOP, REMOVE] },
 ];
 
@@ -197,7 +225,11 @@ impl Scenario {
     /// Nothing ends that was not told to.
     pub fn is_calm(&self) -> bool {
         let mut all = self.before.iter().chain(self.deeds);
-        !all.any(|deed| matches!(deed, Exit | Vanish | Apply("crashing:2")))
+        let ends =
+            |image: &str| ["crashing", "brief", "proving"].iter().any(|w| image.starts_with(w));
+        !all.any(|deed| {
+            matches!(deed, Exit | Vanish) || matches!(deed, Apply(image) if ends(image))
+        })
     }
 
     /// Nothing is there to begin with that no record knows.

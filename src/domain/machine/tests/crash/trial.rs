@@ -10,6 +10,8 @@ use world::{Fuse, Meanwhile, Mishap, Pace, Side};
 
 /// Long enough for every backoff, every sweep and every late create.
 const REST_MS: u64 = 400_000;
+/// Long enough for a try of an update, until it has failed or proved itself.
+const SETTLED_MS: u64 = 60_000;
 
 /// One run.
 #[derive(Clone, Debug)]
@@ -120,6 +122,7 @@ impl Trial {
         if deaths.is_empty() {
             world.pass(self.rest_ms);
         }
+        pass_tries(&mut world);
         let faults = self.faults_of(&mut world, &may_be);
         Verdict { deaths, happened, faults, calls: world.engine.calls.clone() }
     }
@@ -129,6 +132,9 @@ impl Trial {
         let mut world = World::new();
         world.engine.refused_images.push("refused:2".to_owned());
         world.engine.crashing_images.push("crashing:2".to_owned());
+        for (image, ms) in [("brief:2", 3_000), ("proving:2", 29_000)] {
+            world.engine.mortal_images.insert(image.to_owned(), (ms, 1));
+        }
         let mut model = Model { wanted: None };
         for deed in self.scenario.before {
             let asked = do_one(&mut world, deed);
@@ -217,7 +223,7 @@ impl Trial {
         let (kept, containers) = (world.store.kept.clone(), world.engine.containers.clone());
         let calls = world.engine.calls.len();
         world.crash();
-        world.pass(self.rest_ms);
+        world.pass(until_next_try(world).min(self.rest_ms));
         let mutating =
             |call: &&String| !matches!(call.as_str(), "list" | "inspect" | "late inspect");
         let did: Vec<&String> = world.engine.calls[calls..].iter().filter(mutating).collect();
@@ -235,6 +241,21 @@ impl Trial {
             faults.push(format!("another start made {now:?} of {containers:?}"));
         }
         faults
+    }
+}
+
+/// Milliseconds until an update that failed is tried again.
+fn until_next_try(world: &World) -> u64 {
+    let tries = world.views.values().filter_map(|view| view.next_attempt);
+    tries.map(|tick| tick.0.saturating_sub(world.now + 1)).min().unwrap_or(u64::MAX)
+}
+
+/// If an update that failed is tried again at the moment, or soon, that is waited for.
+fn pass_tries(world: &mut World) {
+    while world.views.values().any(|view| view.info.contains("has to run for"))
+        || until_next_try(world) < SETTLED_MS
+    {
+        world.pass(SETTLED_MS);
     }
 }
 
