@@ -14,8 +14,11 @@ use super::run;
 use bargee::domain::fault::FaultKind;
 
 fn check(seed: u64, engine: Personality, acts: Vec<(u64, Act)>) {
-    let script = Script { seed, engine, pace_ms: 2, acts };
-    let outcome = run::run(&script, None, true);
+    check_script(&Script { seed, engine, pace_ms: 2, acts });
+}
+
+fn check_script(script: &Script) {
+    let outcome = run::run(script, None, true);
     if let Some(violation) = outcome.violation {
         panic!("{}\n{violation}", outcome.trace.join("\n"));
     }
@@ -168,4 +171,16 @@ fn what_is_refused_waits_for_no_path() {
             (10_000, Confirm),
         ],
     );
+}
+
+/// What was asked for after the event stream had ended, and before the engine was listed again, was
+/// never looked at.
+#[test]
+fn what_is_asked_for_while_the_stream_is_down_is_done() {
+    let acts = vec![
+        (1_000, StreamEnds),
+        (10, Apply(vec![Wish { key: 0, ..PLAIN }], false, false)),
+        (0, StreamEnds),
+    ];
+    check_script(&Script { seed: 595, engine: Docker, pace_ms: 1_000, acts });
 }
