@@ -63,6 +63,9 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and the update to this generation was refused as wrong", |p| {
         update_failed(p, FaultKind::Refused)
     }),
+    (ALL, "running on probation, unhealthy by its check, and its stop was sent", |p| {
+        unhealthy(p, Then::Returns)
+    }),
     (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
     (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
     (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),
@@ -323,6 +326,7 @@ enum Then {
     Deaf,
     Ends,
     Stays,
+    Returns,
 }
 
 fn unhealthy(policy: RestartPolicy, then: Then) -> World {
@@ -331,9 +335,13 @@ fn unhealthy(policy: RestartPolicy, then: Then) -> World {
     if then == Then::Stays {
         check.on_unhealthy = OnUnhealthy::Report;
     }
-    world.apply(&[&job(policy, |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    let check = Some(HealthCheck::On(check));
+    if then == Then::Returns {
+        world = running(policy);
+    }
+    world.apply(&[&job(policy, |spec| spec.health_check = check)]);
     world.pass(5_000);
-    if then == Then::Deaf {
+    if matches!(then, Then::Deaf | Then::Returns) {
         world.fail_next("deaf", &[FaultKind::Trouble]);
     }
     world.becomes("w", Health::Unhealthy);
