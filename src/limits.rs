@@ -30,8 +30,21 @@ pub const REFUSALS: u32 = 5;
 pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 /// A container in a passing state (removing, stopping) is read again after this time.
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
+/// A container that somebody else is removing for this long is replaced; what is left of it is
+/// removed when the engine can.
+pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Reconciling is held this long when nobody says how long.
+pub const QUIESCE_MS: u64 = 900_000;
+/// And this long at most: one that is forgotten must end.
+pub const QUIESCE_MAX_MS: u64 = 24 * 3_600_000;
+/// A drain takes this long in all before what still lives is killed.
+pub const DRAIN_MS: u64 = 180_000;
+/// And this long after it, to see the end of what was killed.
+pub const DRAIN_KILL_MS: u64 = 5_000;
+/// A drain gives up when it could neither record nor send a stop for this long.
+pub const DRAIN_BLOCKED_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.
 pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
@@ -209,9 +222,9 @@ pub const WORKLOADS: usize = 10_000;
 
 /// Connecting to the engine's socket.
 pub const ENGINE_CONNECT_MS: u64 = 5_000;
-/// Ping, list, inspect: calls that only read.
+/// Ping, list, inspect: calls that only read. Signals, too.
 pub const ENGINE_READ_MS: u64 = 15_000;
-/// Create, start, kill, remove: calls that may wait for a slow disk.
+/// Create, start, remove: calls that may wait for a slow disk.
 pub const ENGINE_WRITE_MS: u64 = 120_000;
 /// A pull in which nothing moves for this long gives up its place, and is tried again later.
 pub const PULL_STALL_MS: u64 = 60_000;
@@ -248,6 +261,9 @@ pub const NODE_BYTES: usize = 128;
 pub const THREAD_STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 /// Workers that carry out steps, when the config names no other number.
 pub const WORKERS: usize = 4;
+/// Workers that signals and removals leave to everything else: such a call may hang for as long as
+/// the process that it should end.
+pub const WORKERS_SPARED: usize = 1;
 /// Workers that a config may ask for.
 pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
@@ -272,7 +288,34 @@ pub const STATS_MS: u64 = 10_000;
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;
 
+// --- the agent's own log -----------------------------------------------------------------------
+
+/// Size of the log file when the config names none; one older file of this size is kept beside it.
+pub const AGENT_LOG_BYTES: u64 = 1 << 20;
+/// Smallest size of the log file that a config may name.
+pub const AGENT_LOG_MIN_BYTES: u64 = 16 << 10;
+/// Largest size of the log file that a config may name.
+pub const AGENT_LOG_MAX_BYTES: u64 = 1 << 30;
+/// One line of the log; the rest of a longer one is cut off.
+pub const AGENT_LOG_LINE_BYTES: usize = 8 << 10;
+/// Lines that wait for the thread that writes them; more are dropped and counted.
+pub const AGENT_LOG_QUEUE: usize = 256;
+/// After a line was written, the same one is counted rather than written for this time.
+pub const AGENT_LOG_REPEAT_MS: u64 = 3_600_000;
+/// How often the same warning or error is written in that time, with others in between.
+pub const AGENT_LOG_SAME_TROUBLES: u32 = 3;
+/// How often the same line of information is written in that time.
+pub const AGENT_LOG_SAME_NEWS: u32 = 12;
+/// Lines that repeats are known of.
+pub const AGENT_LOG_LINES_KNOWN: usize = 32;
+/// At a stop, lines that wait get this long to be written.
+pub const AGENT_LOG_STOP_MS: u64 = 500;
+/// Largest `log.reconcileEvery`.
+pub const RECONCILE_EVERY_MAX: u64 = 1_000_000;
+
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(QUIESCE_MS <= QUIESCE_MAX_MS);
+const _: () = assert!(DRAIN_BLOCKED_MS > ENGINE_LOOK_MS && DRAIN_BLOCKED_MS < DRAIN_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
 // A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
 const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);
@@ -287,7 +330,7 @@ const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
 // A log that is copied in time fits into the space that the reserve gives up: 24 bytes a page.
 const _: () = assert!(STORE_CHECKPOINT_PAGES as u64 * (4_096 + 24) < STORE_RESERVE_BYTES);
-const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
+const _: () = assert!(WORKERS > WORKERS_SPARED && WORKERS <= WORKERS_MAX);
 const _: () = assert!(PULLS_OF_REGISTRY >= 1);
 const _: () = assert!(PULL_PROGRESS_MS < PULL_STALL_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);
@@ -300,4 +343,7 @@ const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);
-const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");
+const _: () = assert!(AGENT_LOG_LINE_BYTES as u64 <= AGENT_LOG_MIN_BYTES);
+const _: () =
+    assert!(AGENT_LOG_MIN_BYTES <= AGENT_LOG_BYTES && AGENT_LOG_BYTES <= AGENT_LOG_MAX_BYTES);
+const _: () = assert!(STOP_MS + AGENT_LOG_STOP_MS < 5_000, "the agent promises to stop within 5 s");

@@ -108,6 +108,7 @@ impl World {
             records,
             notices: Vec::new(),
             manifests: Place { path: "/m".into(), is_default: true },
+            quiesce: None,
         };
         let now = Now { tick: Tick(1_000_000), wall_ms: 1_000_000 };
         let (machine, first) = Machine::new(start, now);

@@ -10,7 +10,9 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
+use super::jobs::JobQueue;
 use super::puller::PullJob;
+use super::reconcile_log::{self, ReconcileLog};
 use super::worker::Job;
 use super::{Core, Rooms, now};
 use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, PullId, Step, StepId};
@@ -18,7 +20,7 @@ use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
 use crate::engine::cancel::Cancel;
 use crate::limits;
-use crate::os::{clock, thread};
+use crate::os::{clock, log_thread, thread};
 
 /// Where effects go.
 #[derive(Debug)]
@@ -47,14 +49,15 @@ struct Monitor {
     commits_out: usize,
     /// Steps whose commit is not durable yet.
     gated: HashMap<CommitId, Vec<Step>>,
-    jobs: VecDeque<Job>,
-    jobs_out: usize,
+    jobs: JobQueue,
     starts: VecDeque<Step>,
     starts_out: HashSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
     pulls_out: HashMap<PullId, Arc<Cancel>>,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
+    reconcile_log: ReconcileLog,
+    drained: Sender<()>,
     /// When the stop has to be over, on the boot clock.
     stop_by_ms: Option<u64>,
 }
@@ -66,7 +69,9 @@ struct Monitor {
 pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<()>> {
     let rooms = rooms.clone();
     thread::spawn("monitor", move || {
-        let Core { machine, first, mails, ended } = core;
+        let Core { machine, first, mails, drained, ended, reconcile_every } = core;
+        let jobs = JobQueue::new(out.workers);
+        let reconcile_log = ReconcileLog::new(reconcile_every);
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -75,14 +80,15 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             batch: Vec::new(),
             commits_out: 0,
             gated: HashMap::new(),
-            jobs: VecDeque::new(),
-            jobs_out: 0,
+            jobs,
             starts: VecDeque::new(),
             starts_out: HashSet::new(),
             pulls: VecDeque::new(),
             pulls_out: HashMap::new(),
             asks: HashMap::new(),
             last_ask: 0,
+            reconcile_log,
+            drained,
             stop_by_ms: None,
         };
         monitor.apply(first);
@@ -139,10 +145,16 @@ impl Monitor {
     }
 
     fn step(&mut self, event: Event) {
-        let began = clock::boot_ms();
+        let began = clock::boot_us();
+        let cause = reconcile_log::cause(&event);
         let effects = self.machine.step(now(), event);
+        let stepped = clock::boot_us().saturating_sub(began);
+        let passed = self.machine.take_passed();
+        if let Some(line) = self.reconcile_log.note(cause, passed, &effects, stepped) {
+            log::info!(target: log_thread::FIGURES, "{line}");
+        }
         self.apply(effects);
-        let took = clock::boot_ms().saturating_sub(began);
+        let took = clock::boot_us().saturating_sub(began) / 1_000;
         if took >= limits::TURN_WARN_MS {
             log::warn!("a turn of the monitor took {took} ms");
         }
@@ -152,7 +164,8 @@ impl Monitor {
     fn note_end(&mut self, event: &Event) {
         match event {
             Event::StepDone(step, _) if self.starts_out.remove(step) => {}
-            Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
+            Event::StepDone(step, _) => self.jobs.end_step(*step),
+            Event::Listing(..) => self.jobs.end_list(),
             Event::PullDone(pull, _) => drop(self.pulls_out.remove(pull)),
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
@@ -179,13 +192,14 @@ impl Monitor {
                 Effect::Release(step) => self.release(step),
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
-                // Ahead of the steps: what they wait for may be in it.
-                Effect::List(id) => self.jobs.push_front(Job::List(id)),
+                Effect::List(id) => self.jobs.add_list(id),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();
                 }
                 Effect::Answer(ask, answer) => self.answer(ask, answer),
+                // Of one drain there is one end, and room for it.
+                Effect::Drained => drop(self.drained.try_send(())),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
                 shown @ (Effect::Publish(..)
@@ -201,7 +215,7 @@ impl Monitor {
     fn queue(&mut self, step: Step) {
         match step.op {
             Op::Start(..) => self.starts.push_back(step),
-            _ => self.jobs.push_back(Job::Step(step)),
+            _ => self.jobs.add(step),
         }
     }
 
@@ -240,13 +254,11 @@ impl Monitor {
                 log::error!("bug: the store's inbox is full or closed");
             }
         }
-        while self.jobs_out < self.out.workers {
-            let Some(job) = self.jobs.pop_front() else { break };
+        while let Some(job) = self.jobs.next() {
             if self.out.jobs.try_send(job).is_err() {
                 log::error!("bug: the workers' inbox is full or closed");
                 break;
             }
-            self.jobs_out += 1;
         }
         while self.starts_out.len() < limits::STARTS {
             let Some(step) = self.starts.pop_front() else { break };
@@ -284,7 +296,7 @@ impl Monitor {
         let Some(by) = self.stop_by_ms else { return false };
         self.drop_queues();
         let late = clock::boot_ms() >= by;
-        let steps_out = self.jobs_out + self.starts_out.len();
+        let steps_out = self.jobs.out() + self.starts_out.len();
         if !late && (steps_out > 0 || self.commits_out > 0) {
             return false;
         }

@@ -40,6 +40,9 @@ pub struct Workload {
     pub substate: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state_info: String,
+    /// Something is to be done for it, and reconciling is held.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub held: bool,
     pub runtime_state: String,
     /// `starting`, `healthy` or `unhealthy`; absent: it has no check, or does not run.
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -150,6 +153,9 @@ pub struct Task {
     pub key: String,
     /// `pending`, `running`, `done`, `failed` or `superseded`.
     pub state: String,
+    /// It waits because reconciling is held.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -263,6 +269,9 @@ pub struct Status {
     pub queue: Queue,
     /// The journal.
     pub journal: JournalCounts,
+    /// Reconciling is held; absent: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiesced: Option<Quiesced>,
     /// `3 of 12`: how far the replay of the journal is; absent: changes are accepted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovering: String,
@@ -272,6 +281,15 @@ pub struct Status {
     /// What somebody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// How long reconciling is held, in unix milliseconds.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quiesced {
+    /// When that began.
+    pub since: u64,
+    /// When it ends by itself.
+    pub until: u64,
 }
 
 /// The engine, as it last answered.

@@ -6,8 +6,9 @@ use super::backend::{Backend, Usage};
 use super::route::Filter;
 use super::wire;
 use crate::domain::health_check::Health;
+use crate::domain::quiesce::Quiesce;
 use crate::domain::time::Now;
-use crate::domain::view::{Manifests, State, Status, Task, Transition, View};
+use crate::domain::view::{Manifests, State, Status, Task, TaskState, Transition, View};
 
 /// What every workload of one answer has in common.
 #[derive(Clone, Copy)]
@@ -25,6 +26,9 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
     let (state, substate) = view.state.words();
     let key = &view.declared.key;
     let wait_ms = wait_ms(view, common.now);
+    // What waits for its time does so in vain before that of all.
+    let waits = view.awaits_resume || wait_ms.is_some();
+    let held = held(common.status, common.now).filter(|_| waits);
     // The last sample outlives the process that it was taken of.
     let usage = usage.filter(|_| view.pid != 0);
     wire::Workload {
@@ -41,8 +45,12 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         observed_generation: view.observed_generation,
         state: state.to_owned(),
         substate: substate.to_owned(),
-        state_info: away_info(common, &view.info)
-            .unwrap_or_else(|| state_info(&view.info, wait_ms)),
+        state_info: away_info(common, &view.info).unwrap_or_else(|| match &held {
+            Some(held) if view.info.is_empty() => held.clone(),
+            Some(held) => format!("{held}; {}", view.info),
+            None => state_info(&view.info, wait_ms),
+        }),
+        held: held.is_some(),
         runtime_state: view.runtime_state.as_str().to_owned(),
         health: health_word(view.health),
         pull_progress: view.pull.map(|pull| wire::PullProgress {
@@ -90,6 +98,12 @@ fn away_info(common: Common, info: &str) -> Option<String> {
     Some(if info.is_empty() { away } else { format!("{away}; {info}") })
 }
 
+/// Says that reconciling is held, and for how long; `None`: it is not.
+pub fn held(status: &Status, now: Now) -> Option<String> {
+    let left = status.quiesced.as_ref()?.until.since(now.tick).0.div_ceil(1_000);
+    Some(format!("reconciling is held for another {left} s"))
+}
+
 /// The line of the view and the time until what it speaks of, which is told when it is read, so
 /// that nothing need be published every second.
 fn state_info(info: &str, wait_ms: Option<u64>) -> String {
@@ -110,15 +124,18 @@ pub fn passes(view: &View, filter: &Filter) -> bool {
         && is(&filter.state, view.state.words().0)
 }
 
-/// A task as it is answered.
-pub fn task(task: &Task) -> wire::Task {
+/// A task as it is answered. `held` says that reconciling is held.
+pub fn task(task: &Task, held: Option<String>) -> wire::Task {
+    let open = matches!(task.state, TaskState::Pending | TaskState::Running);
+    let held = held.filter(|_| open);
     wire::Task {
+        held: held.is_some(),
         id: task.id.0,
         verb: task.verb.to_owned(),
         uid: task.uid.as_str().to_owned(),
         key: task.key.clone(),
         state: task.state.as_str().to_owned(),
-        message: task.message.clone(),
+        message: held.unwrap_or_else(|| task.message.clone()),
     }
 }
 
@@ -179,9 +196,19 @@ pub fn status(backend: &dyn Backend) -> wire::Status {
         counts,
         queue: wire::Queue { tasks: status.tasks, limit: crate::limits::TASK_QUEUE },
         journal: wire::JournalCounts { entries: status.journal.0, failing: status.journal.1 },
+        quiesced: status.quiesced.as_ref().map(|quiesced| quiesced_at(quiesced, backend.now())),
         recovering: recovering(&status).map(|progress| progress.to_string()).unwrap_or_default(),
         manifests: status.manifests.as_deref().map(manifests),
         conditions: conditions.collect(),
+    }
+}
+
+/// Ticks as wall time, which may have been set since it began.
+fn quiesced_at(quiesced: &Quiesce, now: Now) -> wire::Quiesced {
+    let (since, until) = (now.tick.since(quiesced.since).0, quiesced.until.since(now.tick).0);
+    wire::Quiesced {
+        since: now.wall_ms.saturating_sub(since),
+        until: now.wall_ms.saturating_add(until),
     }
 }
 

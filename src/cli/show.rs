@@ -144,6 +144,10 @@ fn rare(status: &Status) -> Vec<(&'static str, String)> {
     if let Some(manifests) = &status.manifests {
         rows.push(("manifests", found(manifests)));
     }
+    if let Some(quiesced) = status.quiesced {
+        let (since, until) = (table::utc(quiesced.since), table::utc(quiesced.until));
+        rows.push(("quiesced", format!("since {since}, until {until}: reconciling is held")));
+    }
     if !status.recovering.is_empty() {
         rows.push(("recovering", status.recovering.clone()));
     }

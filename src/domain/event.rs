@@ -10,6 +10,7 @@ use super::fault::Fault;
 use super::intent::Seq;
 use super::names::{ContainerId, Source, StoreId, Uid};
 use super::observed::{EngineInfo, Listed, Reading};
+use super::time::Span;
 use super::view::PullProgress;
 
 /// Everything that can happen.
@@ -19,6 +20,9 @@ pub enum Event {
     Deadline,
     /// The agent is told to stop.
     Stopping,
+    /// The agent is to end, and to stop its workloads before that; each may take so long, or as
+    /// long as its manifest says.
+    Drain(Option<Span>),
     /// Somebody asks for something.
     Ask(AskId, Request),
     /// A commit ended.
@@ -66,6 +70,10 @@ pub enum Request {
     Adopt(Option<Uid>),
     /// What is held because it is suspicious is as it should be.
     Confirm,
+    /// Hold reconciling for so long from now on.
+    Quiesce(Span),
+    /// Go on reconciling.
+    Resume,
 }
 
 /// A set of declarations.

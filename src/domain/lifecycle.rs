@@ -7,10 +7,12 @@ use std::sync::Arc;
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
 use super::health::RunHealth;
+use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
-use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
+use super::record::{BootTick, Desired, Instance, OwedStart, OwnStop, Record, Run};
+use super::slow::Slow;
 use super::spec_hash::{is_comparable, spec_hash};
 use super::time::{Now, Span, Tick};
 use super::view::{TaskId, View};
@@ -148,7 +150,12 @@ pub struct Workload {
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
-    /// The same for the first of the discards.
+    /// The run to which SIGKILL was sent because its stop did not end it.
+    pub killed: Option<OwnStop>,
+    /// As `stop_deadline`, for the first of the discards.
+    /// A stop of the present run is recorded that nobody wants any more: until then it may end so.
+    pub stop_in_doubt: Option<Tick>,
+    /// The same as `stop_deadline` for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// The same for the previous one, which somebody else started.
     pub previous_deadline: Option<Tick>,
@@ -162,10 +169,12 @@ pub struct Workload {
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
+    /// Whether the current container is on its way out.
+    pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
-    /// Its last call timed out: it shares one worker with others of its kind.
-    pub slow: bool,
+    /// Its calls time out: it shares one worker with others of its kind.
+    pub slow: Slow,
     /// The generation for which the registry was asked already.
     pub pulled: u64,
     /// The rebuild for which the registry was asked already.
@@ -182,6 +191,8 @@ pub struct Workload {
     pub pull_phase: PullPhase,
     /// It is to be started, and as many starts as may be are in flight.
     pub start_waits: bool,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -235,6 +246,8 @@ impl Workload {
             gap: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
+            killed: None,
+            stop_in_doubt: None,
             discard_deadline: None,
             previous_deadline: None,
             removal_rests_until: None,
@@ -242,8 +255,9 @@ impl Workload {
             live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
+            leaving: Leaving::No,
             unknowns: 0,
-            slow: false,
+            slow: Slow::No,
             pulled: 0,
             pulled_for: 0,
             rebuild_failed: 0,
@@ -251,6 +265,7 @@ impl Workload {
             pulling: false,
             pull_phase: PullPhase::default(),
             start_waits: false,
+            awaits_resume: false,
             hold: None,
             start_expected: None,
             start_shown: false,
@@ -318,45 +333,11 @@ impl Workload {
         }
     }
 
-    /// A stop of the very run that was last seen in `slot` was recorded.
-    pub fn stop_is_recorded(&self, slot: Slot) -> bool {
-        let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());
-        stop.is_some_and(|(stop, run)| {
-            stop.container == run.id && stop.started_at_ns == run.started_at_ns
-        })
-    }
-
-    /// A stop was sent to the present run, which has not ended yet.
-    pub fn is_being_stopped(&self) -> bool {
-        let recorded = self.stop_deadline.is_some() && self.stop_is_recorded(Slot::Current);
-        recorded && self.may_live(Slot::Current)
-    }
-
     /// The slot that holds the container `id`.
     pub fn slot_of(&self, id: &ContainerId) -> Option<Slot> {
         [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard]
             .into_iter()
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
-    }
-
-    /// The start of `id` that shows on the event stream is our own, and read already.
-    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
-            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
-        {
-            self.start_shown = true;
-            return true;
-        }
-        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
-    }
-
-    /// What was heard during the step that just ended makes what it read old.
-    pub fn take_heard(&mut self) {
-        for id in std::mem::take(&mut self.heard) {
-            if let Some(slot) = self.slot_of(&id) {
-                self.mark_stale(slot);
-            }
-        }
     }
 
     /// The first of the discards was removed; while a step is in flight, its answer says so.
@@ -459,6 +440,7 @@ impl Workload {
         if slot == Slot::Current {
             self.note_health(health, context);
         }
+        self.note_removing(slot, &phase, context);
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
@@ -477,37 +459,6 @@ impl Workload {
             _ => {}
         }
         self.match_generation();
-    }
-
-    /// Takes in that the container in `slot` is not there.
-    pub fn read_absent(&mut self, slot: Slot, context: Context) {
-        self.unknowns = 0;
-        self.retry_at = None;
-        match slot {
-            // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => {
-                self.set_seen(slot, Seen::Absent);
-                self.unreserve();
-            }
-            Slot::Discard => self.drop_discard(),
-            Slot::Previous => self.lose_previous(),
-            Slot::Current => {
-                if self.record.desired == Desired::Running {
-                    let on_probation = self.on_probation();
-                    self.judge_vanished(context);
-                    if on_probation && !self.on_probation() {
-                        // The one before it is in its place already.
-                        return;
-                    }
-                } else {
-                    self.record.current = None;
-                    self.record.own_stop = None;
-                    self.stop_deadline = None;
-                    self.dirty = true;
-                }
-                self.set_seen(slot, Seen::Absent);
-            }
-        }
     }
 
     fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {

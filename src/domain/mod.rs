@@ -33,7 +33,15 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod heard;
+
 mod discards;
+
+mod slow;
+
+mod stops;
+
+pub mod leaving;
 
 mod rebuild;
 
@@ -46,6 +54,10 @@ pub mod stuck;
 pub mod judge;
 
 pub mod recent;
+
+pub mod quiesce;
+
+pub mod drain;
 
 pub mod plan;
 

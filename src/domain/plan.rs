@@ -2,6 +2,8 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
+use super::drain;
+use super::leaving::Leaving;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
@@ -23,6 +25,19 @@ pub struct Surroundings<'a> {
     pub claimed_by: Option<&'a str>,
     /// No other workload needs the network of the application.
     pub last_of_application: bool,
+    /// What the agent does at the moment.
+    pub mode: Mode,
+}
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// It keeps workloads as they are declared.
+    Reconciling,
+    /// Reconciling is held: it looks, and does nothing.
+    Quiesced,
+    /// It stops its workloads before it ends. Whether it is the turn of this one.
+    Draining(bool),
 }
 
 /// The next step, or a change of the record that needs no step.
@@ -30,6 +45,8 @@ pub struct Surroundings<'a> {
 pub enum Decision {
     /// Nothing to do until something happens or a deadline passes.
     Nothing,
+    /// Something to do, and reconciling is held.
+    Held,
     /// Look at the container.
     Inspect(Slot),
     /// Wait for this, and look again when it may be over.
@@ -71,6 +88,29 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    match s.mode {
+        Mode::Reconciling => decide(w, s),
+        Mode::Quiesced => held(w, decide(w, s)),
+        Mode::Draining(turn) => drain::plan(w, turn, now),
+    }
+}
+
+/// The one gate of a quiesce. Looks go on, those too that what is held would have come before.
+fn held(w: &Workload, decision: Decision) -> Decision {
+    if matches!(decision, Decision::Nothing | Decision::Inspect(_) | Decision::Hold(_)) {
+        return decision;
+    }
+    let slots = [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard];
+    look(w, &slots).unwrap_or(Decision::Held)
+}
+
+/// The look at the first of `slots` that needs one.
+pub(super) fn look(w: &Workload, slots: &[Slot]) -> Option<Decision> {
+    slots.iter().find(|&&slot| w.must_look(slot)).map(|&slot| Decision::Inspect(slot))
+}
+
+fn decide(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
     if w.kill.is_some() && !w.must_look(Slot::Current) {
         return Decision::OperatorKill;
     }
@@ -80,9 +120,8 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
         return discard;
     }
-    let slots = [Slot::Current, Slot::Next, Slot::Previous];
-    if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
-        return Decision::Inspect(slot);
+    if let Some(look) = look(w, &[Slot::Current, Slot::Next, Slot::Previous]) {
+        return look;
     }
     if let Some(decision) = plan_previous(w, now) {
         return decision;
@@ -95,7 +134,7 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if decision == Decision::Nothing { discard } else { decision }
 }
 
-fn plan_discard(w: &Workload, now: Tick) -> Decision {
+pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if w.record.discards.is_empty() {
         return Decision::Nothing;
     }
@@ -125,11 +164,15 @@ fn plan_previous(w: &Workload, now: Tick) -> Option<Decision> {
     if w.record.desired == Desired::Running && !w.may_live(Slot::Current) {
         return Some(Decision::Returned);
     }
-    Some(match w.previous_deadline {
+    Some(stop_previous(w, now))
+}
+
+pub(super) fn stop_previous(w: &Workload, now: Tick) -> Decision {
+    match w.previous_deadline {
         Some(at) if at > now => Decision::Nothing,
         Some(_) => Decision::Kill(Slot::Previous),
         None => Decision::Stop(Slot::Previous),
-    })
+    }
 }
 
 fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {
@@ -171,7 +214,7 @@ fn plan_stopped(w: &Workload, now: Tick) -> Decision {
 }
 
 /// What brings the container in `slot` to its end; `None`: it has come to it.
-fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
+pub(super) fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
     if !w.may_live(slot) {
         return None;
     }
@@ -286,6 +329,9 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
         Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Removing if w.leaving == Leaving::Hangs => {
+            again(w, s, Decision::Discard(Slot::Current))
+        }
         Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
         Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
     }
@@ -314,6 +360,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
+        w.stop_in_doubt,
         w.discard_deadline,
         w.previous_deadline,
         w.update_retry_at(),

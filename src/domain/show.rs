@@ -39,6 +39,7 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         state: shown.state,
         info: shown.info,
         next_attempt: shown.at,
+        awaits_resume: w.awaits_resume,
         runtime_state: shown.runtime,
         health: w.verdict().map(|verdict| verdict.health),
         pull: pull.filter(|_| w.pulling),
@@ -73,7 +74,7 @@ fn shown_deleted(w: &Workload) -> Shown {
     }
     let stopping = w.may_live(Slot::Current) || w.may_live(Slot::Next);
     if stopping && w.stop_deadline.is_some() {
-        let info = "removal: its stop was sent, SIGKILL follows";
+        let info = format!("removal: {}", w.stop_info());
         let shown = shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, info);
         return Shown { at: w.stop_deadline, ..shown };
     }
@@ -86,11 +87,7 @@ fn shown_stopped(w: &Workload) -> Shown {
         let shown =
             shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, "being stopped");
         return match w.stop_deadline {
-            Some(_) => Shown {
-                info: "its stop was sent, SIGKILL follows".to_owned(),
-                at: w.stop_deadline,
-                ..shown
-            },
+            Some(_) => Shown { info: w.stop_info().to_owned(), at: w.stop_deadline, ..shown },
             None => shown,
         };
     }
@@ -137,9 +134,9 @@ fn running(w: &Workload) -> Shown {
         let info = match complaint(w).filter(|_| w.stop_is_for_health()) {
             Some(complaint) => {
                 let what = if w.may_go_back() { "the version before it" } else { "a restart" };
-                format!("{complaint}; stopped for {what}, SIGKILL follows")
+                format!("{complaint}; for {what}: {}", w.stop_info())
             }
-            None => "stopped for a restart or an update, SIGKILL follows".to_owned(),
+            None => format!("for a restart or an update: {}", w.stop_info()),
         };
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
@@ -340,6 +337,7 @@ fn doing(w: &Workload) -> String {
     match w.step.as_ref().map(|flight| flight.kind) {
         _ if w.pulling => pull_info(w),
         _ if w.start_waits => start_wait(),
+        _ if w.awaits_resume => "not gone on with".to_owned(),
         Some(FlightKind::Create) => "creating the new container".to_owned(),
         Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
         Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),

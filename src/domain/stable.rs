@@ -40,8 +40,8 @@ impl Workload {
         }
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
+    /// There is a past to forget: short runs, or an error that is not that of a failed update,
+    /// which holds until that has proved itself, a rebuild or a newer generation.
     fn has_past(&self) -> bool {
         let record = &self.record;
         record.streak > 0 || (!record.error_message.is_empty() && self.failed_update().is_none())
@@ -51,6 +51,7 @@ impl Workload {
     /// nothing leads back to the one before it afterwards.
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
+        self.doubt_stop(context);
         self.take_up_update(context);
         if !self.is_stable(context) || self.stale[Slot::Current as usize] {
             return;

@@ -49,6 +49,32 @@ impl Span {
     pub const fn seconds(n: u64) -> Span {
         Span(n.saturating_mul(1_000))
     }
+
+    /// In its largest unit that divides it: `15m`, `90s`, `1h`, `1500ms`.
+    pub fn words(self) -> String {
+        let units = [(3_600_000, "h"), (60_000, "m"), (1_000, "s")];
+        let fits = units.into_iter().find(|(scale, _)| self.0.is_multiple_of(*scale));
+        match fits.filter(|_| self.0 > 0) {
+            Some((scale, unit)) => format!("{}{unit}", self.0 / scale),
+            None => format!("{}ms", self.0),
+        }
+    }
+
+    /// A length of time above zero as people type it: `500ms`, `60s`, `5m`, `1h`; a bare number is
+    /// seconds. `None`: it is none.
+    pub fn parse(text: &str) -> Option<Span> {
+        let digits = text.bytes().take_while(u8::is_ascii_digit).count();
+        let (number, unit) = text.split_at(digits);
+        let scale = match unit {
+            "ms" => 1,
+            "" | "s" => 1_000,
+            "m" => 60_000,
+            "h" => 3_600_000,
+            _ => return None,
+        };
+        let ms = number.parse::<u64>().ok()?.checked_mul(scale)?;
+        (ms > 0).then_some(Span(ms))
+    }
 }
 
 impl fmt::Display for Span {
@@ -65,6 +91,17 @@ impl fmt::Display for Span {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn spans_are_read_as_people_type_them() {
+        let good = [("500ms", 500), ("60s", 60_000), ("60", 60_000), ("5m", 300_000)];
+        for (text, ms) in good.into_iter().chain([("1h", 3_600_000)]) {
+            assert_eq!(Span::parse(text), Some(Span(ms)), "{text}");
+        }
+        for bad in ["", "0", "0s", "s", "-1s", "1.5s", "1d", "1 s", "99999999999999999999s"] {
+            assert_eq!(Span::parse(bad), None, "{bad}");
+        }
+    }
 
     #[test]
     fn arithmetic_saturates() {

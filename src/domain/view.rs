@@ -7,6 +7,7 @@ use super::declared::Declared;
 use super::health_check::Health;
 use super::names::{ContainerId, Source, Uid};
 use super::observed::EngineInfo;
+use super::quiesce::Quiesce;
 use super::record::Desired;
 use super::time::Tick;
 
@@ -130,6 +131,8 @@ pub struct View {
     pub info: String,
     /// The next try or deadline that `info` speaks of.
     pub next_attempt: Option<Tick>,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What the container really is.
     pub runtime_state: RuntimeState,
     /// What its check says while it runs, whoever declared it; `None`: it has none.
@@ -250,6 +253,8 @@ pub struct Status {
     pub journal: (usize, usize),
     /// Tasks that are not settled.
     pub tasks: usize,
+    /// Reconciling is held.
+    pub quiesced: Option<Quiesce>,
     /// The manifests directory; `None`: it is not there.
     pub manifests: Option<Arc<Manifests>>,
     /// Things that somebody should know: `(type, message)`.

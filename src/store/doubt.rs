@@ -32,7 +32,8 @@ impl Doubts {
                 | Write::Claim(_)
                 | Write::Settle(_)
                 | Write::DropEntry(_)
-                | Write::MarkWhole => {}
+                | Write::MarkWhole
+                | Write::Quiesce(_) => {}
             }
         }
     }

@@ -117,6 +117,7 @@ impl Mirror {
                 .get(uid)
                 .is_some_and(|old| commit.declares || old.desired != Desired::Deleted),
             Write::MarkWhole
+            | Write::Quiesce(_)
             | Write::Intend(_)
             | Write::Claim(_)
             | Write::Settle(_)
@@ -137,6 +138,7 @@ impl Mirror {
             }
             Write::Delete(uid) => drop(self.entries.remove(uid)),
             Write::MarkWhole
+            | Write::Quiesce(_)
             | Write::Intend(_)
             | Write::Claim(_)
             | Write::Settle(_)

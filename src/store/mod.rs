@@ -12,6 +12,7 @@ use crate::domain::declared::Declared;
 use crate::domain::effect::Commit;
 use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::StoreId;
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
 mod checksum;
@@ -89,6 +90,8 @@ pub struct Opened {
     pub next_seq: Seq,
     /// What the entries of this process carry, as in the settings.
     pub token: String,
+    /// Reconciling was held when the last process ended.
+    pub quiesce: Option<Quiesce>,
     /// What somebody should know, a sentence each.
     pub notices: Vec<String>,
 }

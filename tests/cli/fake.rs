@@ -292,6 +292,7 @@ pub fn view(application: &str, name: &str, uid: &str) -> View {
         state: State::RunningOk,
         info: String::new(),
         next_attempt: None,
+        awaits_resume: false,
         runtime_state: RuntimeState::Running,
         health: None,
         pull: None,

@@ -35,6 +35,8 @@ pub struct Agent {
     docker: DockerApi,
     url: String,
     http: ureq::Agent,
+    /// Settings of its own.
+    variables: Vec<(&'static str, &'static str)>,
     process: Option<Child>,
 }
 
@@ -69,6 +71,7 @@ impl Agent {
             url: url.to_owned(),
             http: unix_http::agent(&socket, DEADLINE),
             process: None,
+            variables: Vec::new(),
             data: folder.path().join("data"),
             folder,
         }
@@ -136,6 +139,18 @@ impl Agent {
         assert_eq!(status.code(), Some(0), "{}", self.log());
     }
 
+    /// Tells it to end, and goes on.
+    pub fn tell(&self) {
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    }
+
+    /// Waits for its end after it was told; it has to end well.
+    pub fn until_ended(&mut self) {
+        let mut process = self.process.take().unwrap();
+        let status = until("the agent to end", || process.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
     /// Ends it as an init system does, and starts it again.
     pub fn restart(&mut self) {
         self.sigterm();
@@ -155,6 +170,11 @@ impl Agent {
     /// Names its device, before it starts.
     pub fn set_node(&mut self, node: &str) {
         node.clone_into(&mut self.node);
+    }
+
+    /// Sets a variable for it, before it starts.
+    pub fn set(&mut self, variable: &'static str, value: &'static str) {
+        self.variables.push((variable, value));
     }
 
     /// Where it keeps its state.
@@ -183,6 +203,12 @@ impl Agent {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
+    /// The same with all that it logged until now.
+    pub fn settled_log(&self) -> String {
+        super::pause(super::LOG_SETTLES);
+        self.log()
+    }
+
     fn log_file(&self) -> PathBuf {
         self.folder.path().join("log")
     }
@@ -205,6 +231,7 @@ impl Agent {
             ("BARGEE_LOG_LEVEL", "debug".to_owned()),
         ];
         command.env_remove("BARGEE_BIN").env_remove("BARGEE_RUNNER").envs(settings);
+        command.envs(self.variables.iter().copied());
         if self.manifests_dir().exists() {
             command.env("BARGEE_MANIFESTS_DIR", self.manifests_dir());
         }

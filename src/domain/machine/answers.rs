@@ -8,6 +8,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Phase, Reading, Seen};
+use crate::domain::slow::Slow;
 use crate::domain::view::TaskState;
 use crate::limits;
 
@@ -26,7 +27,7 @@ impl Machine {
         let Some(flight) = w.step.take() else { return };
         w.touched = order;
         let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
-        w.slow = timed_out;
+        w.slow = w.slow.after(flight.kind, timed_out);
         self.free_slow_place(step);
         self.mark(&uid);
         match result {
@@ -47,8 +48,12 @@ impl Machine {
             return;
         }
         self.slow_step = None;
-        let slow: Vec<Uid> =
-            self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
+        let slow: Vec<Uid> = self
+            .workloads
+            .iter()
+            .filter(|(_, w)| w.slow != Slow::No)
+            .map(|(uid, _)| uid.clone())
+            .collect();
         for uid in slow {
             self.mark(&uid);
         }
@@ -289,6 +294,8 @@ impl Machine {
         let text = match (spec.pull, pulled) {
             (Pull::Never, _) => "the image is not on this device, and pull is never: load it",
             (_, true) => "the image was pulled, and the engine does not find it",
+            // The create finds that out again.
+            (_, false) if self.holds_still() => return,
             (_, false) => return self.begin_pull(uid),
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);

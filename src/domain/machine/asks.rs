@@ -56,7 +56,13 @@ impl PendingChange {
 
 impl Machine {
     pub(super) fn on_ask(&mut self, ask: AskId, request: Request) {
-        let is_change = !matches!(request, Request::Replay(_) | Request::DropEntry(_));
+        if let Err(refusal) = self.check_not_ending() {
+            return self.answer(ask, Answer::Refused(refusal));
+        }
+        let is_change = !matches!(
+            request,
+            Request::Replay(_) | Request::DropEntry(_) | Request::Quiesce(_) | Request::Resume
+        );
         if is_change && !self.is_open() {
             let text =
                 "the agent brings to an end what was in flight when it last ended; try again";
@@ -84,6 +90,14 @@ impl Machine {
             Request::DropEntry(seq) => self.ask_drop(ask, seq),
             Request::Adopt(uid) => self.ask_adopt(ask, uid),
             Request::Confirm => self.ask_confirm(ask),
+            Request::Quiesce(span) => {
+                self.ask_quiesce(ask, span);
+                Ok(())
+            }
+            Request::Resume => {
+                self.ask_resume(ask);
+                Ok(())
+            }
         };
         if let Err(refusal) = begun {
             self.answer(ask, Answer::Refused(refusal));
@@ -189,6 +203,7 @@ impl Machine {
         if verb == Verb::Remove && w.record.source == Source::Directory {
             return Err(Refusal::Conflict(self.declared_by_other(&w.record)));
         }
+        self.check_not_held(&verb)?;
         // One that replaces an open task needs no place of its own, so that what waits for an
         // engine that is away can always be stopped or removed.
         let replaces = !matches!(verb, Verb::Kill(_)) && self.tasks.has_open(&uid);

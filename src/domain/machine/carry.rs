@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::commits::Purpose;
+use super::drain::Drain;
 use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
@@ -13,6 +14,7 @@ use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
 use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::slow::Slow;
 use crate::domain::spec_hash::{is_comparable, spec_hash};
 use crate::domain::view::TaskState;
 use crate::limits;
@@ -23,7 +25,7 @@ pub(super) const STOP_SIGNAL: &str = "SIGTERM";
 impl Machine {
     pub(super) fn carry_out(&mut self, uid: &Uid, decision: Decision) {
         match decision {
-            Decision::Nothing => {}
+            Decision::Nothing | Decision::Held => {}
             Decision::Inspect(slot) => self.inspect(uid, slot),
             Decision::Hold(hold) => self.hold(uid, hold),
             Decision::Pull => self.begin_pull(uid),
@@ -89,7 +91,7 @@ impl Machine {
         if !matches!(w.hold, Some(Hold::HostPath(_))) {
             w.hold = None;
         }
-        if w.slow {
+        if w.slow != Slow::No {
             self.slow_step = Some(id);
         }
         let purpose = Purpose::Step(uid.clone(), id);
@@ -193,6 +195,7 @@ impl Machine {
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.
     fn stop(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
+        let drain = self.drain.as_ref();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
@@ -203,8 +206,10 @@ impl Machine {
         };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
-        let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        w.stop_deadline = Some(now + declared.grace);
+        let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
+        let signal = late.or(signal).unwrap_or_else(|| STOP_SIGNAL.to_owned());
+        let grace = drain.map_or(declared.grace, |drain| drain.grace(declared.grace));
+        w.stop_deadline = Some(now + grace);
         w.record.own_stop = Some(own_stop);
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }
@@ -231,7 +236,10 @@ impl Machine {
         let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
         match slot {
             Slot::Previous => w.previous_deadline = Some(again),
-            _ => w.stop_deadline = Some(again),
+            _ => {
+                w.stop_deadline = Some(again);
+                w.killed.clone_from(&w.record.own_stop);
+            }
         }
         let op = Op::Signal(id, "SIGKILL".to_owned());
         self.send(uid, FlightKind::Signal(slot), op, Ahead::Nothing);

@@ -10,6 +10,7 @@ use crate::domain::event::AskId;
 use crate::domain::intent::Seq;
 use crate::domain::lifecycle::{Flight, FlightKind, Gate};
 use crate::domain::names::{ContainerId, InstanceName, Uid};
+use crate::domain::quiesce::Quiesce;
 use crate::limits;
 
 /// What a commit is for.
@@ -31,6 +32,8 @@ pub(super) enum Purpose {
     Drop(AskId, Seq),
     /// The store is whole.
     Whole,
+    /// An operator has reconciling held, or go on.
+    Quiesce(AskId, Option<Quiesce>),
 }
 
 impl Machine {
@@ -68,6 +71,7 @@ impl Machine {
             Purpose::Sweep(..) => {}
             Purpose::Drop(ask, seq) => self.on_dropped(ask, seq, result),
             Purpose::Whole => self.store_state.whole = result.is_ok(),
+            Purpose::Quiesce(ask, quiesce) => self.on_quiesce_written(ask, quiesce, result),
         }
     }
 

@@ -111,14 +111,16 @@ impl Machine {
 
     /// When the directory is to be judged again if nothing else happens before.
     pub(super) fn directory_deadline(&self) -> Option<Tick> {
-        let waits = self.directory.due && self.pending.is_none() && self.is_open();
+        let free = self.pending.is_none() && self.drain.is_none();
+        let waits = self.directory.due && free && self.is_open();
         self.directory.retry_at.filter(|_| waits)
     }
 
     /// Declares what the last look says, once nothing else is being declared.
     pub(super) fn tend_directory(&mut self) {
         let resting = self.directory.retry_at.is_some_and(|at| at > self.now.tick);
-        if !self.directory.due || resting || self.pending.is_some() || !self.is_open() {
+        let waits = self.pending.is_some() || self.drain.is_some();
+        if !self.directory.due || resting || waits || !self.is_open() {
             return;
         }
         self.directory.due = false;

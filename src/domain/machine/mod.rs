@@ -17,10 +17,13 @@ use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
 use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
+use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
+use super::slow::Slow;
 use super::time::{Now, Span, Tick};
 use super::view::{Status, TaskId};
 use crate::limits;
+pub use passed::Passed;
 
 mod answers;
 
@@ -32,13 +35,19 @@ mod commits;
 
 mod directory;
 
+mod drain;
+
 mod journal;
 
 mod listing;
 
+mod passed;
+
 mod publish;
 
 mod pulls;
+
+mod quiesce;
 
 mod starts;
 
@@ -76,6 +85,8 @@ pub struct Start {
     pub notices: Vec<String>,
     /// Where the manifests directory is.
     pub manifests: Place,
+    /// Reconciling was held when the last agent ended.
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The state of the agent.
@@ -116,12 +127,16 @@ pub struct Machine {
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
     directory: directory::Directory,
+    /// Reconciling is held.
+    quiesced: Option<Quiesce>,
+    drain: Option<drain::Drain>,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
     out: Vec<Effect>,
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
+    passed: Passed,
 }
 
 /// What is known of the engine and its event stream.
@@ -194,11 +209,14 @@ impl Machine {
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
             directory: directory::Directory::new(start.manifests),
+            quiesced: None,
+            drain: None,
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
             out: Vec::new(),
             answers: Vec::new(),
+            passed: Passed::default(),
         };
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
@@ -219,6 +237,7 @@ impl Machine {
             w.rearm_update(machine.context());
             machine.install(w);
         }
+        machine.take_quiesce(start.quiesce);
         machine.take_entries(start.entries);
         machine.pass();
         machine.publish_status();
@@ -233,6 +252,7 @@ impl Machine {
         match event {
             Event::Deadline => {}
             Event::Stopping => self.on_stopping(),
+            Event::Drain(per_container) => self.on_drain(per_container),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
@@ -248,6 +268,7 @@ impl Machine {
         }
         self.take_deadlines();
         self.pass();
+        self.tend_drain();
         self.tend_journal();
         self.tend_directory();
         self.flush();
@@ -261,9 +282,11 @@ impl Machine {
         let workloads = self.wakes.first().map(|(tick, _)| *tick);
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready());
+        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
+        let rare = [journal, pulls, directory, quiesce, drain];
+        [workloads, list, flush].into_iter().chain(rare).flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -318,6 +341,7 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.leave_drain(&w);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -367,6 +391,7 @@ impl Machine {
             self.mark(&uid);
         }
         self.end_stalled_pulls();
+        self.check_quiesce();
         self.check_list_deadline();
     }
 
@@ -385,7 +410,9 @@ impl Machine {
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        self.passed.due += 1;
         w.start_waits = false;
+        w.awaits_resume = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
@@ -400,6 +427,10 @@ impl Machine {
             if decision == Decision::Nothing || self.queued_as_slow(w) {
                 break;
             }
+            if decision == Decision::Held {
+                self.with(uid, |w, _| w.awaits_resume = true);
+                break;
+            }
             if turn == 8 {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
@@ -407,6 +438,7 @@ impl Machine {
             if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
                 break;
             }
+            self.passed.actions += 1;
             self.carry_out(uid, decision);
         }
         self.arm(uid);
@@ -414,6 +446,7 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+        self.note_drained(uid);
     }
 
     /// Once when a workload becomes stuck in restarts, and once when it is not any more.
@@ -438,6 +471,7 @@ impl Machine {
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
+            mode: self.mode(w),
         }
     }
 
@@ -470,9 +504,9 @@ impl Machine {
         })
     }
 
-    /// A workload whose last call timed out shares one worker with others of its kind.
+    /// A workload whose calls time out shares one worker with others of its kind.
     fn queued_as_slow(&self, w: &Workload) -> bool {
-        w.slow && self.slow_step.is_some()
+        w.slow != Slow::No && self.slow_step.is_some()
     }
 
     fn arm(&mut self, uid: &Uid) {

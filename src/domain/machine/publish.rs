@@ -65,6 +65,7 @@ impl Machine {
             recovering: self.recovering(),
             journal: self.journal.counts(),
             tasks: self.tasks.open(),
+            quiesced: self.quiesced.clone(),
             manifests: self.directory.shown(),
             conditions: self.all_conditions(),
         };

@@ -123,6 +123,26 @@ mod tests {
     }
 
     #[test]
+    fn b16_each_state_of_docker_is_known_and_any_other_keeps_its_word() {
+        let known = [
+            ("created", Phase::Created),
+            ("running", Phase::Running),
+            ("restarting", Phase::Restarting),
+            ("paused", Phase::Paused),
+            ("stopping", Phase::Stopping),
+            ("removing", Phase::Removing),
+            ("exited", Phase::Exited),
+            ("dead", Phase::Dead),
+        ];
+        for (word, expected) in known {
+            assert_eq!(phase(word), expected);
+        }
+        for word in ["", "Running", "configured", "initialized", "flurb"] {
+            assert_eq!(phase(word), Phase::Unknown(word.to_owned()));
+        }
+    }
+
+    #[test]
     fn odd_entries_do_not_spoil_a_listing() {
         let good = include_str!("fixtures/list.json").trim();
         let (first, _) = good.split_once("\n },").unwrap();

@@ -79,7 +79,10 @@ fn it_is_stopped_with_its_grace_and_says_why() {
     let mut world = deaf(healthy());
     let view = world.view("web");
     assert_eq!((view.runtime_state, view.health), (RuntimeState::Stopping, Some(Unhealthy)));
-    assert_eq!(view.info, format!("{COMPLAINT}; stopped for a restart, SIGKILL follows"));
+    assert_eq!(
+        view.info,
+        format!("{COMPLAINT}; for a restart: its stop was sent, SIGKILL follows")
+    );
     assert_eq!(view.next_attempt, Some(Tick(world.now + 10_000)));
     world.pass(9_999);
     assert_eq!(world.count("SIGKILL"), 0);

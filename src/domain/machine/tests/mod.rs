@@ -19,21 +19,31 @@ mod crash;
 
 mod directory;
 
+mod drain;
+
 mod engine;
 
 mod entries;
 
 mod health;
 
+mod idle;
+
 mod journal;
 
 mod late;
+
+mod many;
 
 mod probation;
 
 mod pulls;
 
+mod quiesce;
+
 mod rebuild;
+
+mod reports;
 
 mod restart;
 
@@ -42,6 +52,8 @@ mod shutdown;
 mod starts;
 
 mod states;
+
+mod stops;
 
 mod stuck;
 

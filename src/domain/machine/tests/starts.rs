@@ -29,7 +29,7 @@ fn started(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn thirty_workloads_never_have_more_than_four_starts_in_flight() {
+fn b38_thirty_workloads_never_have_more_than_four_starts_in_flight() {
     let mut world = hanging(30, |_, _| {});
     assert_eq!(world.count("create"), 30, "only starts wait");
     for ended in 0..30 {

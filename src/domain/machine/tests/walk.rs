@@ -176,6 +176,26 @@ fn begin_again(world: &mut World, random: &mut Random) {
     world.crash();
 }
 
+/// An operator has reconciling held, or go on.
+fn hold_still(world: &mut World, random: &mut Random) {
+    let request = match random.below(3) {
+        0 => Request::Resume,
+        _ => Request::Quiesce(Span(1 + random.below(600_000))),
+    };
+    drop(world.try_ask(request));
+}
+
+/// The agent stops its workloads and ends, in an orderly way or not.
+fn drain(world: &mut World, random: &mut Random) {
+    let most = (random.below(2) == 0).then(|| Span(1 + random.below(30_000)));
+    world.feed(Event::Drain(most));
+    world.pass(random.below(200_000));
+    if world.died.is_none() && random.below(2) == 0 {
+        world.tell_to_stop();
+    }
+    begin_again(world, random);
+}
+
 /// What follows an exit; some are stuck in restarts soon.
 fn draw_restart(random: &mut Random) -> Restart {
     let policy = *random.pick(&POLICIES);
@@ -213,7 +233,7 @@ fn turn_one(world: &mut World, random: &mut Random) {
 
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(32) {
+    match random.below(34) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
@@ -268,6 +288,8 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         25..=26 => look(world, random),
         27..=28 => draw_lives(world, random),
         29 => turn_one(world, random),
+        30 => hold_still(world, random),
+        31 if random.below(3) == 0 => drain(world, random),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {

@@ -125,7 +125,7 @@ fn workers_make_a_network_once() {
 }
 
 #[test]
-fn a_container_is_made_from_all_that_was_declared() {
+fn b107_a_container_is_made_from_all_that_was_declared() {
     let bodies: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
     let log = Arc::clone(&bodies);
     let (server, docker) = engine(PATIENT_TIMEOUTS, move |heard, stream| {

@@ -5,7 +5,7 @@ use crate::domain::declared::{Port, Protocol};
 use crate::domain::record::Retry;
 
 #[test]
-fn it_is_tried_again_after_5_10_20_40_and_then_every_60_minutes() {
+fn b106_it_is_tried_again_after_5_10_20_40_and_then_every_60_minutes() {
     let mut world = proved(3_000, 1);
     world.apply(&[&image(2)]);
     world.pass(3_000);

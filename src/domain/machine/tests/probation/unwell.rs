@@ -94,7 +94,8 @@ fn whatever_follows_later_an_unhealthy_update_gives_way() {
         world.becomes("web", Unhealthy);
         let view = world.view("web");
         assert_eq!(view.state, State::StoppingRequestedAtRuntime, "{what}");
-        let info = format!("{COMPLAINT}; stopped for the version before it, SIGKILL follows");
+        let info =
+            format!("{COMPLAINT}; for the version before it: its stop was sent, SIGKILL follows");
         assert_eq!(view.info, info, "{what}");
         assert_eq!(images(&world), ["image:1", "image:2"], "not seen stopped: no other");
         world.exit("web", 0);

@@ -55,6 +55,8 @@ pub struct Engine {
     pub starts_nothing: bool,
     /// Containers that it cannot remove.
     pub unremovable: Vec<ContainerId>,
+    /// Workloads whose processes end by nothing but SIGKILL.
+    pub stubborn: Vec<&'static str>,
     /// Listings leave every container out.
     pub short_list: bool,
     /// It does not answer listings and steps: they are dropped.
@@ -130,7 +132,7 @@ impl Engine {
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
-                self.signal(id)
+                self.signal(id, signal)
             }
             Op::Remove(name) => self.remove(name),
             Op::RemoveNetwork(_) => {
@@ -251,11 +253,14 @@ impl Engine {
         Ok(Outcome::Started(Box::new(read)))
     }
 
-    /// Every process obeys at once, unless the fault `deaf` is waiting.
-    fn signal(&mut self, id: &ContainerId) -> Result<Outcome, Fault> {
+    /// Every process obeys at once, unless it is stubborn or the fault `deaf` is waiting.
+    fn signal(&mut self, id: &ContainerId, signal: &str) -> Result<Outcome, Fault> {
         let kind = match self.find(id.as_str()).map(|made| &made.phase) {
             Some(Phase::Running | Phase::Paused) => {
-                if self.fault("deaf").is_none() {
+                let name = self.find(id.as_str()).map(|made| made.tags.key.name.to_string());
+                let stubborn = name.is_some_and(|name| self.stubborn.contains(&name.as_str()));
+                let obeys = !stubborn || signal == "SIGKILL";
+                if obeys && self.fault("deaf").is_none() {
                     let made = self.find_mut(id.as_str());
                     made.phase = Phase::Exited;
                     made.exit_code = 143;

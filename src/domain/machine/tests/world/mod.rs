@@ -73,6 +73,8 @@ pub struct World {
     pub status: Arc<Status>,
     pub logs: Vec<String>,
     pub transitions: Vec<Transition>,
+    /// Drains that are over.
+    pub drained: usize,
     /// Pairs of containers of one workload that live at the same time by what an agent did.
     pub twins: Vec<String>,
 
@@ -110,6 +112,7 @@ pub fn start(boot: &str, store: &Store) -> Start {
         records: store.kept.rows.values().cloned().collect(),
         notices: Vec::new(),
         manifests: Place { path: "/m".into(), is_default: true },
+        quiesce: store.kept.quiesce.clone(),
     }
 }
 
@@ -151,6 +154,7 @@ impl World {
             status: Arc::default(),
             logs: Vec::new(),
             transitions: Vec::new(),
+            drained: 0,
             twins: Vec::new(),
             pace: Pace::default(),
             fuse: None,
@@ -287,7 +291,16 @@ impl World {
             }
         }
         let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let was_held = self.machine.quiesced.is_some();
         let effects = self.machine.step(at, event);
+        if was_held && self.machine.quiesced.is_some() {
+            let deed = effects.iter().find(|effect| is_deed(effect));
+            assert!(deed.is_none(), "done while reconciling is held: {deed:?}");
+        }
+        if self.machine.drain.is_some() {
+            let begun = effects.iter().find(|effect| is_begun(effect));
+            assert!(begun.is_none(), "begun while the agent ends: {begun:?}");
+        }
         for step in released {
             self.release(step);
         }
@@ -356,6 +369,7 @@ impl World {
             }
             Effect::PublishStatus(status) => self.status = status,
             Effect::Log(_, text) => self.logs.push(text),
+            Effect::Drained => self.drained += 1,
             Effect::ReopenStream => self.engine.calls.push("reopen".to_owned()),
             Effect::Transition(change) => {
                 // Who hears of it and asks is shown the state after it.
@@ -563,4 +577,25 @@ impl World {
 
 fn writes_of(batch: &[Commit]) -> Vec<&Write> {
     batch.iter().flat_map(|commit| &commit.writes).collect()
+}
+
+/// Something is done on the engine.
+fn is_deed(effect: &Effect) -> bool {
+    match effect {
+        Effect::Run(step) => !matches!(step.op, Op::Inspect(_)),
+        Effect::Pull(..) => true,
+        _ => false,
+    }
+}
+
+/// Something is made or started.
+fn is_begun(effect: &Effect) -> bool {
+    match effect {
+        Effect::Run(step) => {
+            let ends = matches!(step.op, Op::Inspect(_) | Op::Signal(..) | Op::Remove(_));
+            !ends
+        }
+        Effect::Pull(..) => true,
+        _ => false,
+    }
 }

@@ -6,6 +6,7 @@ use std::collections::BTreeMap;
 use crate::domain::effect::{Commit, Write};
 use crate::domain::intent::{Entry, Intent, Seq};
 use crate::domain::names::{InstanceName, Uid};
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
 /// What is durable.
@@ -16,6 +17,7 @@ pub struct Kept {
     /// The highest number that an entry ever had.
     pub last_seq: u64,
     pub whole: bool,
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The store, and what is wrong with it.
@@ -107,7 +109,7 @@ impl Undo {
             Write::Delete(uid) => self.note_row(kept, uid),
             Write::Intend(entry) | Write::Claim(entry) => self.note_entry(kept, entry.seq),
             Write::Settle(seq) | Write::DropEntry(seq) => self.note_entry(kept, *seq),
-            Write::MarkWhole => {}
+            Write::MarkWhole | Write::Quiesce(_) => {}
         }
     }
 
@@ -163,6 +165,7 @@ fn apply(kept: &mut Kept, write: &Write, token: &str) -> Result<(), &'static str
             kept.rows.remove(uid);
         }
         Write::MarkWhole => kept.whole = true,
+        Write::Quiesce(quiesce) => kept.quiesce.clone_from(quiesce),
         Write::Intend(entry) => {
             if entry.seq.0 <= kept.last_seq {
                 return Err("the number was used before");
