@@ -68,6 +68,9 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and the update to this generation was refused as wrong", |p| {
         update_failed(p, FaultKind::Refused)
     }),
+    (ALL, "running on probation, unhealthy by its check, and its stop was sent", |p| {
+        unhealthy(p, Then::Returns)
+    }),
     (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
     (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
     (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),

@@ -199,6 +199,7 @@ pub(super) enum Then {
     Deaf,
     Ends,
     Stays,
+    Returns,
 }
 
 pub(super) fn unhealthy(policy: RestartPolicy, then: Then) -> World {
@@ -207,9 +208,13 @@ pub(super) fn unhealthy(policy: RestartPolicy, then: Then) -> World {
     if then == Then::Stays {
         check.on_unhealthy = OnUnhealthy::Report;
     }
-    world.apply(&[&job(policy, |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    let check = Some(HealthCheck::On(check));
+    if then == Then::Returns {
+        world = running(policy);
+    }
+    world.apply(&[&job(policy, |spec| spec.health_check = check)]);
     world.pass(5_000);
-    if then == Then::Deaf {
+    if matches!(then, Then::Deaf | Then::Returns) {
         world.fail_next("deaf", &[FaultKind::Trouble]);
     }
     world.becomes("w", Health::Unhealthy);
