@@ -319,26 +319,6 @@ impl Workload {
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
     }
 
-    /// The start of `id` that shows on the event stream is our own, and read already.
-    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
-            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
-        {
-            self.start_shown = true;
-            return true;
-        }
-        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
-    }
-
-    /// What was heard during the step that just ended makes what it read old.
-    pub fn take_heard(&mut self) {
-        for id in std::mem::take(&mut self.heard) {
-            if let Some(slot) = self.slot_of(&id) {
-                self.mark_stale(slot);
-            }
-        }
-    }
-
     /// The first of the discards was removed; while a step is in flight, its answer says so.
     pub fn drop_discard_if_idle(&mut self) {
         if self.step.is_none() {

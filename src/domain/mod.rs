@@ -39,6 +39,8 @@ pub mod stuck;
 
 mod elsewhere;
 
+mod hearing;
+
 mod boot;
 
 pub mod judge;

@@ -24,7 +24,7 @@ fn a_thousand_workloads_are_made_found_again_and_removed() {
     restart(&mut device);
     println!("after a restart: {} KiB", device.memory_kib("VmRSS"));
     assert_eq!(device.fingerprint(), before);
-    one_exit(&device);
+    one_exit(&mut device);
     remove_all(&device, &names);
 }
 
@@ -35,7 +35,7 @@ fn until_all_run(device: &Device) {
     });
 }
 
-/// One list, nothing else.
+/// One list, and ahead of it one question who the engine is; nothing else.
 fn restart(device: &mut Device) {
     // Rows of observations are written every 5 s.
     device.sigterm();
@@ -44,7 +44,7 @@ fn restart(device: &mut Device) {
     device.start();
     until_all_run(device);
     pause(Duration::from_secs(1));
-    assert_eq!(device.engine.count(Route::List), 1);
+    assert_eq!((device.engine.count(Route::List), device.engine.count(Route::Info)), (1, 1));
     if pids_are_believed {
         assert_eq!(device.engine.count(Route::Inspect), 0, "{}", device.engine.told());
     }
@@ -52,11 +52,13 @@ fn restart(device: &mut Device) {
 }
 
 /// One look judges the exit, one start follows, and one look reads the run that began.
-fn one_exit(device: &Device) {
+fn one_exit(device: &mut Device) {
     let before = device.container("w500");
     device.engine.forget_requests();
     device.engine.exit(&before.name, 1);
     device.until_started_again("w500", &before);
+    // Else it would count as gone: the others are seen.
+    device.show_processes();
     device.until_state("w500", "Running(Ok)");
     pause(Duration::from_secs(1));
     let heard = device.engine.heard();

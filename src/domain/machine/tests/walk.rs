@@ -7,7 +7,7 @@ use super::directory::{DISK, bad, good};
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::directory::{Content, Found};
-use crate::domain::names::Source;
+use crate::domain::names::{EngineId, Source};
 use crate::domain::record::{Desired, Origin};
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
@@ -187,7 +187,7 @@ fn draw_restart(random: &mut Random) -> Restart {
 
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(30) {
+    match random.below(32) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
@@ -238,11 +238,31 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         22..=23 => light_fuse(world, random),
         24 => draw_mishap(world, random),
         25..=26 => look(world, random),
+        27 => change_engines(world, random),
+        28 => world.engine.clock_ahead = i64::try_from(random.below(1 << 40)).unwrap(),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
         begin_again(world, random);
     }
+}
+
+/// The engine is another one, or the one before again.
+fn change_engines(world: &mut World, random: &mut Random) {
+    if !world.engine.gone {
+        super::engine::kill_engine(world);
+    }
+    if world.died.is_some() {
+        return;
+    }
+    let name = |n| Some(EngineId::new(format!("engine {n}")));
+    // At times it does not say, or says the same.
+    if world.engine.other.1.is_none() {
+        world.engine.identity = random.pick(&[None, Some(0)]).and_then(name);
+        world.engine.other.1 = random.pick(&[None, Some(0), Some(1)]).and_then(name);
+    }
+    world.engine.change_disks();
+    super::engine::revive_engine(world);
 }
 
 fn running_names(world: &World) -> Vec<String> {
