@@ -53,6 +53,8 @@ pub mod stuck;
 
 mod elsewhere;
 
+mod hearing;
+
 mod boot;
 
 pub mod judge;
