@@ -56,6 +56,20 @@ step() {
     say "$what: $((SECONDS - begin)) s"
 }
 
+# An idle agent on an engine of its own, and what is done to it by hand: twelve minutes of hardly
+# any work, beside everything else. Alone: BARGEE_IDLE_MINUTES=10 cargo test --test docker idle::
+begin_idle_test() {
+    BARGEE_IDLE_MINUTES=10 "$CARGO" test --locked --test docker -- idle:: \
+        >"$TMPDIR/idle.log" 2>&1 &
+    IDLE_TEST=$!
+}
+
+end_idle_test() {
+    wait "$IDLE_TEST" && return
+    cat "$TMPDIR/idle.log" >&2
+    return 1
+}
+
 need_lint_tools() {
     "$CARGO" clippy --version >/dev/null 2>&1 && "$CARGO" fmt --version >/dev/null 2>&1 && return
     if have rustup && rustup component add clippy rustfmt >&2; then return; fi
@@ -86,10 +100,14 @@ set_up
 step "format" "$CARGO" fmt --check
 step "clippy" "$CARGO" clippy --locked --all-targets -- -D warnings
 step "scripts" scripts/selftest.sh
+step "build of the tests" "$CARGO" test --locked --no-run
+begin_idle_test
 step "tests" "$CARGO" test --locked
 step "x86_64 build" scripts/build.sh x86_64
 if [ -z "$FAST" ]; then
     step "ARM build" scripts/build.sh aarch64
     step "ARM tests" arm_tests
 fi
+say "ten idle minutes"
+end_idle_test
 say "all passed in $SECONDS s"

@@ -199,9 +199,9 @@ pub const WORKLOADS: usize = 10_000;
 
 /// Connecting to the engine's socket.
 pub const ENGINE_CONNECT_MS: u64 = 5_000;
-/// Ping, list, inspect: calls that only read.
+/// Ping, list, inspect: calls that only read. Signals, too.
 pub const ENGINE_READ_MS: u64 = 15_000;
-/// Create, start, kill, remove: calls that may wait for a slow disk.
+/// Create, start, remove: calls that may wait for a slow disk.
 pub const ENGINE_WRITE_MS: u64 = 120_000;
 /// A pull in which nothing moves for this long gives up its place, and is tried again later.
 pub const PULL_STALL_MS: u64 = 60_000;
@@ -238,6 +238,9 @@ pub const NODE_BYTES: usize = 128;
 pub const THREAD_STACK_BYTES: usize = if cfg!(debug_assertions) { 1 << 20 } else { 256 << 10 };
 /// Workers that carry out steps, when the config names no other number.
 pub const WORKERS: usize = 4;
+/// Workers that signals and removals leave to everything else: such a call may hang for as long as
+/// the process that it should end.
+pub const WORKERS_SPARED: usize = 1;
 /// Workers that a config may ask for.
 pub const WORKERS_MAX: usize = 32;
 /// Pulls at a time.
@@ -299,7 +302,7 @@ const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
 // A log that is copied in time fits into the space that the reserve gives up: 24 bytes a page.
 const _: () = assert!(STORE_CHECKPOINT_PAGES as u64 * (4_096 + 24) < STORE_RESERVE_BYTES);
-const _: () = assert!(WORKERS >= 1 && WORKERS <= WORKERS_MAX);
+const _: () = assert!(WORKERS > WORKERS_SPARED && WORKERS <= WORKERS_MAX);
 const _: () = assert!(PULLS_OF_REGISTRY >= 1);
 const _: () = assert!(PULL_PROGRESS_MS < PULL_STALL_MS);
 const _: () = assert!(ENGINE_LOOK_MS < FULL_COMPARE_MS);

@@ -40,6 +40,8 @@ mod host;
 
 mod inbox;
 
+mod jobs;
+
 mod manifests;
 
 mod monitor;

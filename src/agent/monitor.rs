@@ -10,6 +10,7 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, Sender};
 
 use super::inbox::Mail;
+use super::jobs::JobQueue;
 use super::puller::PullJob;
 use super::reconcile_log::{self, ReconcileLog};
 use super::worker::Job;
@@ -48,8 +49,7 @@ struct Monitor {
     commits_out: usize,
     /// Steps whose commit is not durable yet.
     gated: HashMap<CommitId, Vec<Step>>,
-    jobs: VecDeque<Job>,
-    jobs_out: usize,
+    jobs: JobQueue,
     starts: VecDeque<Step>,
     starts_out: HashSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
@@ -70,6 +70,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
     thread::spawn("monitor", move || {
         let Core { machine, first, mails, ended, reconcile_every } = core;
         let reconcile_log = ReconcileLog::new(reconcile_every);
+        let jobs = JobQueue::new(out.workers);
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -78,8 +79,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             batch: Vec::new(),
             commits_out: 0,
             gated: HashMap::new(),
-            jobs: VecDeque::new(),
-            jobs_out: 0,
+            jobs,
             starts: VecDeque::new(),
             starts_out: HashSet::new(),
             pulls: VecDeque::new(),
@@ -162,7 +162,8 @@ impl Monitor {
     fn note_end(&mut self, event: &Event) {
         match event {
             Event::StepDone(step, _) if self.starts_out.remove(step) => {}
-            Event::StepDone(..) | Event::Listing(..) => self.jobs_out -= 1,
+            Event::StepDone(step, _) => self.jobs.end_step(*step),
+            Event::Listing(..) => self.jobs.end_list(),
             Event::PullDone(pull, _) => drop(self.pulls_out.remove(pull)),
             Event::Committed(commit, result) => {
                 self.commits_out -= 1;
@@ -189,8 +190,7 @@ impl Monitor {
                 Effect::Release(step) => self.release(step),
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
-                // Ahead of the steps: what they wait for may be in it.
-                Effect::List(id) => self.jobs.push_front(Job::List(id)),
+                Effect::List(id) => self.jobs.add_list(id),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();
@@ -211,7 +211,7 @@ impl Monitor {
     fn queue(&mut self, step: Step) {
         match step.op {
             Op::Start(..) => self.starts.push_back(step),
-            _ => self.jobs.push_back(Job::Step(step)),
+            _ => self.jobs.add(step),
         }
     }
 
@@ -250,13 +250,11 @@ impl Monitor {
                 log::error!("bug: the store's inbox is full or closed");
             }
         }
-        while self.jobs_out < self.out.workers {
-            let Some(job) = self.jobs.pop_front() else { break };
+        while let Some(job) = self.jobs.next() {
             if self.out.jobs.try_send(job).is_err() {
                 log::error!("bug: the workers' inbox is full or closed");
                 break;
             }
-            self.jobs_out += 1;
         }
         while self.starts_out.len() < limits::STARTS {
             let Some(step) = self.starts.pop_front() else { break };
@@ -294,7 +292,7 @@ impl Monitor {
         let Some(by) = self.stop_by_ms else { return false };
         self.drop_queues();
         let late = clock::boot_ms() >= by;
-        let steps_out = self.jobs_out + self.starts_out.len();
+        let steps_out = self.jobs.out() + self.starts_out.len();
         if !late && (steps_out > 0 || self.commits_out > 0) {
             return false;
         }

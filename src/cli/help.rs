@@ -213,9 +213,10 @@ Usage: bargee restart NAME... [--no-wait]
 
 const REBUILD: &str = "\
 Pull the images of workloads, make their containers anew, and wait until these run.
-The old container runs until the new one is made, and again if that fails. What is
-stopped, was refused, is stuck in restarts or failed to be updated is tried afresh,
-and restarts are counted from 0. An image whose pull is 'never' is not pulled.
+The old container runs until the new one is made, and again if that fails or ends
+within 30 s. What is stopped, was refused, is stuck in restarts or failed to be
+updated is tried afresh, and restarts are counted from 0. An image whose pull is
+'never' is not pulled.
 
 Usage: bargee rebuild NAME... [--no-wait]
 ";

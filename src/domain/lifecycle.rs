@@ -10,7 +10,8 @@ use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
-use super::record::{BootTick, Desired, Instance, OwedStart, Record, Run};
+use super::record::{BootTick, Desired, Instance, OwedStart, OwnStop, Record, Run};
+use super::slow::Slow;
 use super::spec_hash::{is_comparable, spec_hash};
 use super::time::{Now, Span, Tick};
 use super::view::{TaskId, View};
@@ -148,7 +149,9 @@ pub struct Workload {
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
-    /// The same for the first of the discards.
+    /// The run to which SIGKILL was sent because its stop did not end it.
+    pub killed: Option<OwnStop>,
+    /// As `stop_deadline`, for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// The same for the previous one, which somebody else started.
     pub previous_deadline: Option<Tick>,
@@ -166,8 +169,8 @@ pub struct Workload {
     pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
-    /// Its last call timed out: it shares one worker with others of its kind.
-    pub slow: bool,
+    /// Its calls time out: it shares one worker with others of its kind.
+    pub slow: Slow,
     /// The generation for which the registry was asked already.
     pub pulled: u64,
     /// The rebuild for which the registry was asked already.
@@ -237,6 +240,7 @@ impl Workload {
             gap: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
+            killed: None,
             discard_deadline: None,
             previous_deadline: None,
             removal_rests_until: None,
@@ -246,7 +250,7 @@ impl Workload {
             retry_at: None,
             leaving: Leaving::No,
             unknowns: 0,
-            slow: false,
+            slow: Slow::No,
             pulled: 0,
             pulled_for: 0,
             rebuild_failed: 0,
@@ -319,20 +323,6 @@ impl Workload {
             Seen::Absent => false,
             Seen::Present(reading) => reading.phase.is_live(),
         }
-    }
-
-    /// A stop of the very run that was last seen in `slot` was recorded.
-    pub fn stop_is_recorded(&self, slot: Slot) -> bool {
-        let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());
-        stop.is_some_and(|(stop, run)| {
-            stop.container == run.id && stop.started_at_ns == run.started_at_ns
-        })
-    }
-
-    /// A stop was sent to the present run, which has not ended yet.
-    pub fn is_being_stopped(&self) -> bool {
-        let recorded = self.stop_deadline.is_some() && self.stop_is_recorded(Slot::Current);
-        recorded && self.may_live(Slot::Current)
     }
 
     /// The slot that holds the container `id`.

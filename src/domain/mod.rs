@@ -35,6 +35,10 @@ mod discards;
 
 pub mod leaving;
 
+mod slow;
+
+mod stops;
+
 mod rebuild;
 
 mod stable;

@@ -71,7 +71,7 @@ fn shown_deleted(w: &Workload) -> Shown {
     }
     let stopping = w.may_live(Slot::Current) || w.may_live(Slot::Next);
     if stopping && w.stop_deadline.is_some() {
-        let info = "removal: its stop was sent, SIGKILL follows";
+        let info = format!("removal: {}", w.stop_info());
         let shown = shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, info);
         return Shown { at: w.stop_deadline, ..shown };
     }
@@ -84,11 +84,7 @@ fn shown_stopped(w: &Workload) -> Shown {
         let shown =
             shown(State::StoppingRequestedAtRuntime, RuntimeState::Stopping, "being stopped");
         return match w.stop_deadline {
-            Some(_) => Shown {
-                info: "its stop was sent, SIGKILL follows".to_owned(),
-                at: w.stop_deadline,
-                ..shown
-            },
+            Some(_) => Shown { info: w.stop_info().to_owned(), at: w.stop_deadline, ..shown },
             None => shown,
         };
     }
@@ -132,7 +128,7 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 
 fn running(w: &Workload) -> Shown {
     if w.is_being_stopped() {
-        let info = "stopped for a restart or an update, SIGKILL follows";
+        let info = format!("for a restart or an update: {}", w.stop_info());
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }

@@ -26,8 +26,8 @@ impl Workload {
         self.stable_at(context).is_some_and(|at| at <= context.now.tick)
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
+    /// There is a past to forget: short runs, or an error that is not that of a failed update,
+    /// which holds until that has proved itself, a rebuild or a newer generation.
     fn has_past(&self) -> bool {
         let record = &self.record;
         record.streak > 0 || (!record.error_message.is_empty() && self.failed_update().is_none())

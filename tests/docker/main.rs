@@ -8,6 +8,7 @@ mod crashing;
 mod damage;
 mod directory;
 mod engine_down;
+mod idle;
 mod making;
 mod many;
 mod orphans;

@@ -12,6 +12,7 @@ mod manifests;
 mod many;
 mod odd;
 mod recorded;
+mod stops;
 mod store;
 mod stream;
 #[path = "../support/mod.rs"]

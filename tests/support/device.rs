@@ -240,6 +240,16 @@ impl Device {
         found.split_whitespace().nth(1).unwrap().parse().unwrap()
     }
 
+    /// Bytes that the agent sent to storage so far.
+    pub fn bytes_written(&self) -> u64 {
+        super::bytes_written(self.pid())
+    }
+
+    /// What the files of its state are like.
+    pub fn files(&self) -> super::Files {
+        super::files(&self.path("data"))
+    }
+
     /// What it logged so far.
     pub fn log(&self) -> String {
         fs::read_to_string(self.log_file()).unwrap_or_default()

@@ -3,8 +3,12 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
+use std::collections::BTreeMap;
 use std::fmt::Display;
+use std::fs;
+use std::os::unix::fs::MetadataExt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::Path;
 use std::thread;
 use std::time::Duration;
 
@@ -42,6 +46,27 @@ pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
         // What is looked at is another process: there is nothing to wait on.
         thread::park_timeout(Duration::from_millis(20));
     }
+}
+
+/// Bytes that a process sent to storage so far.
+pub fn bytes_written(pid: u32) -> u64 {
+    let text = fs::read_to_string(format!("/proc/{pid}/io")).unwrap();
+    let line = text.lines().find_map(|line| line.strip_prefix("write_bytes: "));
+    line.unwrap().parse().unwrap()
+}
+
+/// Name, size and time of the last change (in ns) of each file.
+pub type Files = BTreeMap<String, (u64, i64)>;
+
+/// What the files of a folder are like.
+pub fn files(folder: &Path) -> Files {
+    let entries = fs::read_dir(folder).unwrap().map(Result::unwrap);
+    let of = |entry: fs::DirEntry| {
+        let about = entry.metadata().unwrap();
+        let changed = about.mtime() * 1_000_000_000 + about.mtime_nsec();
+        (entry.file_name().to_string_lossy().into_owned(), (about.size(), changed))
+    };
+    entries.map(of).collect()
 }
 
 /// What an agent answered to a read of `path`.

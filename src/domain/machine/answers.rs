@@ -8,6 +8,7 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::lifecycle::{Context, FlightKind, Hold, Slot, Workload};
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::{Phase, Reading, Seen};
+use crate::domain::slow::Slow;
 use crate::domain::view::TaskState;
 use crate::limits;
 
@@ -26,7 +27,7 @@ impl Machine {
         let Some(flight) = w.step.take() else { return };
         w.touched = order;
         let timed_out = matches!(&result, Err(fault) if fault.kind == FaultKind::Timeout);
-        w.slow = timed_out;
+        w.slow = w.slow.after(flight.kind, timed_out);
         self.free_slow_place(step);
         self.mark(&uid);
         match result {
@@ -47,8 +48,12 @@ impl Machine {
             return;
         }
         self.slow_step = None;
-        let slow: Vec<Uid> =
-            self.workloads.iter().filter(|(_, w)| w.slow).map(|(uid, _)| uid.clone()).collect();
+        let slow: Vec<Uid> = self
+            .workloads
+            .iter()
+            .filter(|(_, w)| w.slow != Slow::No)
+            .map(|(uid, _)| uid.clone())
+            .collect();
         for uid in slow {
             self.mark(&uid);
         }

@@ -13,6 +13,7 @@ use crate::domain::names::{InstanceName, Uid};
 use crate::domain::observed::{Seen, label};
 use crate::domain::plan::Decision;
 use crate::domain::record::{Instance, OwnStop, Record};
+use crate::domain::slow::Slow;
 use crate::domain::spec_hash::{is_comparable, spec_hash};
 use crate::domain::view::TaskState;
 use crate::limits;
@@ -89,7 +90,7 @@ impl Machine {
         if !matches!(w.hold, Some(Hold::HostPath(_))) {
             w.hold = None;
         }
-        if w.slow {
+        if w.slow != Slow::No {
             self.slow_step = Some(id);
         }
         let purpose = Purpose::Step(uid.clone(), id);
@@ -227,7 +228,10 @@ impl Machine {
         let Some(id) = w.seen(slot).reading().map(|r| r.id.clone()) else { return };
         match slot {
             Slot::Previous => w.previous_deadline = Some(again),
-            _ => w.stop_deadline = Some(again),
+            _ => {
+                w.stop_deadline = Some(again);
+                w.killed.clone_from(&w.record.own_stop);
+            }
         }
         let op = Op::Signal(id, "SIGKILL".to_owned());
         self.send(uid, FlightKind::Signal(slot), op, Ahead::Nothing);

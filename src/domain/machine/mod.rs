@@ -18,6 +18,7 @@ use super::lifecycle::{Context, Workload};
 use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
 use super::record::{Desired, Record};
+use super::slow::Slow;
 use super::time::{Now, Span, Tick};
 use super::view::{Status, TaskId};
 use crate::limits;
@@ -477,9 +478,9 @@ impl Machine {
         })
     }
 
-    /// A workload whose last call timed out shares one worker with others of its kind.
+    /// A workload whose calls time out shares one worker with others of its kind.
     fn queued_as_slow(&self, w: &Workload) -> bool {
-        w.slow && self.slow_step.is_some()
+        w.slow != Slow::No && self.slow_step.is_some()
     }
 
     fn arm(&mut self, uid: &Uid) {

@@ -8,6 +8,7 @@ use crate::domain::lifecycle::Slot;
 use crate::domain::names::{ContainerId, Uid};
 use crate::domain::observed::EngineInfo;
 use crate::domain::record::Instance;
+use crate::domain::slow::Slow;
 use crate::domain::time::{Span, Tick};
 use crate::limits;
 
@@ -68,6 +69,7 @@ impl Machine {
         for w in self.workloads.values_mut() {
             w.retry_at = None;
             w.unknowns = 0;
+            w.slow = Slow::No;
         }
         self.mark_all();
     }
@@ -101,8 +103,13 @@ impl Machine {
             w.heard.push(event.id.clone());
         }
         let is = |i: &Instance| i.container.as_ref() == Some(&event.id);
-        let ends = matches!(event.action, ContainerAction::Died | ContainerAction::Removed);
-        if ends && !w.live_discards.is_empty() && w.record.discards.iter().any(is) {
+        let matters = match event.action {
+            ContainerAction::Died | ContainerAction::Removed => !w.live_discards.is_empty(),
+            // Nothing is started beside it.
+            ContainerAction::Started => true,
+            ContainerAction::OutOfMemory | ContainerAction::Changed => false,
+        };
+        if matters && w.record.discards.iter().any(is) {
             w.retry_discards();
             return self.mark(&uid);
         }

@@ -188,6 +188,8 @@ impl Docker {
         let path = url::container(id.as_str());
         let target = format!("{path}/kill?signal={}", url::escape(signal));
         let ask = Ask::post("signal container", id.as_str(), target);
+        // Sent at once. Only after SIGKILL the engine waits for the end, 10 s and then for ever.
+        let ask = ask.with(Patience::Read);
         let reply = self.transport.call(&ask)?;
         let kind = match reply.status {
             200 | 204 => return Ok(()),

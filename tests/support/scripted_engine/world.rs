@@ -12,7 +12,8 @@ use super::{refuse, shown};
 const FIRST_PID: u32 = 5_000_000;
 
 /// A container. What decides its behaviour is the first word of its command: `refused` cannot be
-/// started, `stubborn` ends by SIGKILL alone. One of an image with tools runs its command.
+/// started, `stubborn` ends by SIGKILL alone, and `undying` by no signal. One of an image with
+/// tools runs its command.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Container {
     /// 64 hex digits.
@@ -59,12 +60,8 @@ impl Container {
         self.pid != 0
     }
 
-    fn is_stubborn(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "stubborn")
-    }
-
-    fn is_refused(&self) -> bool {
-        self.command.first().is_some_and(|word| word == "refused")
+    fn is(&self, word: &str) -> bool {
+        self.command.first().is_some_and(|first| first == word)
     }
 
     /// As a line of `GET /containers/json`.
@@ -235,7 +232,7 @@ impl World {
         if made.network.starts_with("bargee-") && !networks.contains_key(&made.network) {
             return Err((404, format!("network {} not found", made.network)));
         }
-        if made.is_refused() || !can_run {
+        if made.is("refused") || !can_run {
             made.exit_code = 127;
             let command = made.command.first().map_or("", String::as_str);
             made.error = format!("exec: \"{command}\": executable file not found in $PATH");
@@ -266,7 +263,7 @@ impl World {
             return Err((409, format!("Container {id} is not running")));
         }
         let deadly = matches!(signal, "SIGKILL" | "KILL" | "9");
-        let ends = deadly || !made.is_stubborn();
+        let ends = (deadly || !made.is("stubborn")) && !made.is("undying");
         self.tell(&id, "kill", &[("signal", signal)]);
         let is_taken = !deadly && self.signal_program(&id, signal);
         if ends && !is_taken {

@@ -23,9 +23,13 @@ mod engine;
 
 mod entries;
 
+mod idle;
+
 mod journal;
 
 mod late;
+
+mod many;
 
 mod probation;
 
@@ -42,6 +46,8 @@ mod shutdown;
 mod starts;
 
 mod states;
+
+mod stops;
 
 mod stuck;
 

@@ -56,6 +56,7 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
     (ALL, "running, and on probation after an update", |p| updating(p, "")),
+    (ALL, "running, and on probation after a rebuild", rebuilt),
     (ALL, "running, and the update to this generation failed by what time may heal", |p| {
         update_failed(p, FaultKind::Trouble)
     }),
@@ -85,11 +86,13 @@ const STOPPED: &[Row] = &[
     (ALL, "recorded, and not yet looked at since the agent started", stopped_not_looked_at),
     (ALL, "running, and the stop cannot be sent: the engine is away", stop_without_engine),
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Stop)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Stop)),
     (ALL, "not running, or never made", stopped),
 ];
 
 const DELETED: &[Row] = &[
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Remove)),
+    (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Remove)),
     (ALL, "ended, and its removal was sent", |p| removal(p, true)),
     (ALL, "ended, and the engine could not remove it", |p| removal(p, false)),
 ];
@@ -305,6 +308,12 @@ fn rebuilding(policy: RestartPolicy) -> World {
     world
 }
 
+fn rebuilt(policy: RestartPolicy) -> World {
+    let mut world = running(policy);
+    world.verb("w", Verb::Rebuild);
+    world
+}
+
 fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
     let mut world = running(policy);
     world.fail_next("create", &[kind]);
@@ -404,6 +413,15 @@ fn deaf(policy: RestartPolicy, verb: Verb) -> World {
     let mut world = running(policy);
     world.fail_next("deaf", &[FaultKind::Trouble]);
     world.verb("w", verb);
+    world
+}
+
+/// The same, and SIGKILL does not end it either.
+fn undying(policy: RestartPolicy, verb: Verb) -> World {
+    let mut world = running(policy);
+    world.fail_next("deaf", &[FaultKind::Trouble; 2]);
+    world.verb("w", verb);
+    world.pass(10_000);
     world
 }
 

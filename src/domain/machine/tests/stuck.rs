@@ -12,16 +12,18 @@ fn pace(delay: u64, max_delay: u64, stuck: WhenStuck) -> Arc<Declared> {
     workload("web", |spec| spec.restart = Restart { policy, delay, max_delay, stuck })
 }
 
-/// `exit 1` for as long as this: the seconds, since the beginning, at which it was started again.
-fn exit_1_for(world: &mut World, minutes: u64) -> Vec<u64> {
-    let begin = world.now;
+/// `exit 1` at once, every time, until so many seconds after `begin`: at which of them it was
+/// started again.
+fn exit_1_until(world: &mut World, begin: u64, seconds: u64) -> Vec<u64> {
     let mut tries = Vec::new();
-    while world.now < begin + minutes * MINUTE {
+    while world.now < begin + seconds * 1_000 {
+        let starts = world.count("start");
         if world.running() == 1 {
             world.exit("web", 1);
         }
-        let starts = world.count("start");
-        world.pass(1_000);
+        if world.count("start") == starts {
+            world.pass(1_000);
+        }
         if world.count("start") > starts {
             assert_eq!(world.count("start"), starts + 1);
             tries.push((world.now - begin) / 1_000);
@@ -29,6 +31,15 @@ fn exit_1_for(world: &mut World, minutes: u64) -> Vec<u64> {
     }
     tries
 }
+
+/// What the log says of being stuck.
+fn told(world: &World) -> Vec<&str> {
+    let lines = world.logs.iter().map(String::as_str);
+    lines.filter(|line| line.contains("STUCK")).collect()
+}
+
+/// The first nine restarts with delays of 1 to 30 s; the tenth is 30 s later.
+const NINE: [u64; 9] = [1, 3, 7, 15, 31, 61, 91, 121, 151];
 
 /// It ended at once, ten times within the first five minutes, and runs.
 fn restarted_ten_times(when: WhenStuck) -> World {
@@ -73,29 +84,48 @@ fn next_waits(world: &mut World) -> Vec<u64> {
 fn an_hour_of_exit_1_with_the_defaults_is_never_stuck() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
-    let tries = exit_1_for(&mut world, 60);
+    let begin = world.now;
+    let tries = exit_1_until(&mut world, begin, 3_600);
     let mut expected = vec![10, 30, 70, 150, 310];
     expected.extend((610..=3_600).step_by(300));
     assert_eq!(tries, expected);
     assert!(!world.row("web").stuck);
-    assert!(!world.logs.iter().any(|line| line.contains("STUCK")), "{:?}", world.logs);
+    assert_eq!(told(&world), [""; 0]);
 }
 
 #[test]
 fn an_hour_of_exit_1_with_short_delays_is_stuck_at_the_tenth_restart_and_paced() {
     let mut world = World::new();
     world.apply(&[&pace(1, 30, WhenStuck::Retry)]);
-    let tries = exit_1_for(&mut world, 60);
-    let mut expected = vec![1, 3, 7, 15, 31];
-    expected.extend((61..=3_600).step_by(30));
-    assert_eq!(tries, expected);
+    let begin = world.now;
+    assert_eq!(exit_1_until(&mut world, begin, 180), NINE);
+    assert!(!world.row("web").stuck);
+    assert_eq!(told(&world), [""; 0]);
+    assert_eq!(exit_1_until(&mut world, begin, 181), [181]);
+    assert!(world.row("web").stuck);
+    let line =
+        "default/web: STUCK_IN_RESTART, restarted 10 times in 10 minutes; further tries wait 30s";
+    assert_eq!(told(&world), [line]);
+    let rest: Vec<u64> = (211..=3_600).step_by(30).collect();
+    assert_eq!(exit_1_until(&mut world, begin, 3_600), rest);
     assert!(is_stuck(&world));
-    assert_eq!(world.view("web").restart_count, expected.len() as u64);
-    let told: Vec<&String> = world.logs.iter().filter(|line| line.contains("STUCK")).collect();
-    assert_eq!(
-        told,
-        ["default/web: STUCK_IN_RESTART, restarted 10 times in 10 minutes; further tries wait 30s"]
-    );
+    assert_eq!(world.view("web").restart_count, 10 + rest.len() as u64);
+    assert_eq!(told(&world), [line], "it is told once");
+}
+
+#[test]
+fn an_hour_of_exit_1_on_hold_is_left_alone_after_the_tenth_restart() {
+    let mut world = World::new();
+    world.apply(&[&pace(1, 30, WhenStuck::Hold)]);
+    let begin = world.now;
+    assert_eq!(exit_1_until(&mut world, begin, 180), NINE);
+    assert!(!is_stuck(&world));
+    assert_eq!(exit_1_until(&mut world, begin, 3_600), [181]);
+    assert!(is_stuck(&world));
+    assert_eq!(world.view("web").restart_count, 10);
+    let line = "default/web: STUCK_IN_RESTART, restarted 10 times in 10 minutes; left alone when \
+                it ends again";
+    assert_eq!(told(&world), [line]);
 }
 
 /// The pace shows where the backoff alone would be faster.
@@ -190,6 +220,46 @@ fn an_operator_or_a_new_generation_ends_it() {
             assert_eq!(world.view("web").last_error, "exitCode=1 oomKilled=false");
             assert_eq!(next_waits(&mut world), [1, 2, 4, 8], "{name} {when:?}");
         }
+    }
+}
+
+/// Whatever ended it, delays and count begin anew: to the second, and up to the next tenth restart.
+#[test]
+fn after_its_end_the_row_of_tries_is_that_of_a_new_workload() {
+    for when in [WhenStuck::Retry, WhenStuck::Hold] {
+        for verb in [Some(Verb::Start), Some(Verb::Restart), Some(Verb::Rebuild), None] {
+            let name = verb.as_ref().map_or("generation", Verb::as_str);
+            let mut world = World::new();
+            world.apply(&[&pace(1, 30, when)]);
+            let begin = world.now;
+            exit_1_until(&mut world, begin, 600);
+            assert!(is_stuck(&world));
+            match verb {
+                Some(verb) => drop(world.ask(Request::Verb(verb, world.view("web").uid.clone()))),
+                None => drop(world.apply(&[&workload("web", |spec| {
+                    spec.restart = pace(1, 30, when).spec.restart;
+                    spec.stop.grace = Span::seconds(3);
+                })])),
+            }
+            let begin = world.now;
+            assert_eq!(told(&world).len(), 2, "{name} {when:?}");
+            // What a new generation starts after an exit is a restart, too, and so the first one.
+            let tenth = if name == "generation" { 151 } else { 181 };
+            let all: Vec<u64> = NINE.into_iter().chain([181]).filter(|&at| at <= tenth).collect();
+            let (last, before) = all.split_last().unwrap();
+            assert_eq!(exit_1_until(&mut world, begin, last - 1), before, "{name} {when:?}");
+            assert!(!world.row("web").stuck, "{name} {when:?}");
+            assert_eq!(exit_1_until(&mut world, begin, *last), [*last], "{name} {when:?}");
+            assert!(world.row("web").stuck, "{name} {when:?}");
+            assert_eq!(told(&world).len(), 3, "{name} {when:?}");
+        }
+        // Ten minutes of running do the same; the restart after so long a run is the first one.
+        let mut world = restarted_ten_times(when);
+        world.pass(10 * MINUTE);
+        let begin = world.now;
+        let at_once: Vec<u64> = [0].into_iter().chain(NINE).collect();
+        assert_eq!(exit_1_until(&mut world, begin, 151), at_once, "{when:?}");
+        assert!(world.row("web").stuck);
     }
 }
 
