@@ -35,10 +35,29 @@ pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
 pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Reconciling is held this long when nobody says how long.
+pub const QUIESCE_MS: u64 = 900_000;
+/// And this long at most: one that is forgotten must end.
+pub const QUIESCE_MAX_MS: u64 = 24 * 3_600_000;
+/// A drain takes this long in all before what still lives is killed.
+pub const DRAIN_MS: u64 = 180_000;
+/// And this long after it, to see the end of what was killed.
+pub const DRAIN_KILL_MS: u64 = 5_000;
+/// A drain gives up when it could neither record nor send a stop for this long.
+pub const DRAIN_BLOCKED_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.
 pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
+
+/// A wall clock that differs by this much from what passed on the boot clock was set.
+pub const CLOCK_SET_MS: u64 = 30_000;
+/// An engine that has none of the containers may be followed by the one that has them within this
+/// time: a disk that is mounted late.
+pub const ENGINE_REPLACED_MS: u64 = 300_000;
+/// Containers that must be missing, and all of them, so that an engine that calls itself as before
+/// counts as another one; a single one may have been removed by hand.
+pub const ENGINE_REPLACED_CONTAINERS: usize = 2;
 
 /// `schedule` of a workload when the manifest names none.
 pub const SCHEDULE: u32 = 100;
@@ -46,6 +65,15 @@ pub const SCHEDULE: u32 = 100;
 pub const SCHEDULE_MAX: u32 = 1_000_000;
 /// Calls to start a container that are in flight at once, apart from all other calls.
 pub const STARTS: usize = 4;
+
+/// Time between two probes of a health check that names none, as in Docker.
+pub const HEALTH_INTERVAL_MS: u64 = 30_000;
+/// Longest probe of a health check that names none.
+pub const HEALTH_TIMEOUT_MS: u64 = 30_000;
+/// Failed probes in a row that make unhealthy when a health check names no number.
+pub const HEALTH_RETRIES: u32 = 3;
+/// How much is kept of what a failed probe said.
+pub const HEALTH_WORDS_BYTES: usize = 256;
 
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
@@ -171,6 +199,10 @@ pub const MANIFEST_NAME_BYTES: usize = 128;
 pub const MANIFEST_SPAN_MS: u64 = 24 * 3_600_000;
 /// Shortest `restart.delay`: a delay of nothing is a busy loop.
 pub const RESTART_DELAY_MIN_MS: u64 = 100;
+/// Shortest interval and timeout of a health check: each probe is a process.
+pub const HEALTH_SPAN_MIN_MS: u64 = 100;
+/// Most failed probes that a health check may allow.
+pub const HEALTH_RETRIES_MAX: u32 = 100;
 /// Log files kept of one workload.
 pub const LOG_FILES: u32 = 100;
 /// Size of a manifest in the store. It was within the bounds above before its defaults were filled
@@ -183,9 +215,11 @@ pub const MANIFEST_SETTLE_MS: u64 = 1_000;
 /// A file that was written and not closed has settled after this time all the same: what writes
 /// without opening is not seen to close.
 pub const MANIFEST_WRITING_MS: u64 = 300_000;
-/// The manifests directory is looked at this often, whether or not it was seen to change: it may
-/// have been mounted over, and not every file system tells.
+/// The manifests directory is looked at this often, whether or not it was seen to change, where the
+/// kernel does not tell all changes: on a file system of the network, or without watches.
 pub const MANIFEST_LOOK_MS: u64 = 10_000;
+/// The same where it does: somebody may still have moved a folder on the way to it.
+pub const MANIFEST_CALM_LOOK_MS: u64 = 60_000;
 /// Files of the manifests directory that a condition of the status names.
 pub const MANIFEST_FILES_TOLD: usize = 10;
 /// Workloads, or files that are ignored, that a line or a list of the status names.
@@ -261,6 +295,9 @@ pub const FINISH_MS: u64 = 2_000;
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Samples from one look at the processes of all running workloads to the next; one that is not
+/// found is looked for again with the next sample.
+pub const CENSUS_SAMPLES: u64 = FULL_COMPARE_MS / STATS_MS;
 /// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;
@@ -291,12 +328,17 @@ pub const AGENT_LOG_STOP_MS: u64 = 500;
 pub const RECONCILE_EVERY_MAX: u64 = 1_000_000;
 
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(QUIESCE_MS <= QUIESCE_MAX_MS);
+const _: () = assert!(DRAIN_BLOCKED_MS > ENGINE_LOOK_MS && DRAIN_BLOCKED_MS < DRAIN_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
 // A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
 const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);
 const _: () = assert!(STABLE_MS < STUCK_MS);
 const _: () =
     assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
+const _: () = assert!(HEALTH_INTERVAL_MS >= HEALTH_SPAN_MIN_MS);
+const _: () = assert!(HEALTH_RETRIES <= HEALTH_RETRIES_MAX);
+const _: () = assert!(HEALTH_WORDS_BYTES <= ENGINE_WORDS_BYTES);
 const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 // YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
@@ -311,7 +353,8 @@ const _: () = assert!(INBOX > TASK_QUEUE + ASK_QUEUE + API_THREADS + STREAMS);
 const _: () = assert!(API_STOP_MS + FINISH_MS < STOP_MS);
 const _: () = assert!(BODY_BYTES < BODY_DRAIN_BYTES);
 const _: () = assert!(MANIFEST_SETTLE_MS < MANIFEST_LOOK_MS);
-const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_WRITING_MS);
+const _: () = assert!(MANIFEST_LOOK_MS < MANIFEST_CALM_LOOK_MS);
+const _: () = assert!(MANIFEST_CALM_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);

@@ -1,6 +1,6 @@
 //! What one `step` of the machine costs, and a full compare, with many workloads.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use bargee::domain::declared::{Declared, Spec};
@@ -50,6 +50,8 @@ pub fn measure(report: &mut Report) -> Result<()> {
         report.figure(&name("full compare, of each"), cost.compare, "us", Some(1.0));
         let whole = cost.compare * size as f64 / 1e3;
         report.figure(&name("full compare, one turn of all"), whole, "ms", None);
+        report.figure(&name("an event, to a look at all"), cost.event / 1e3 / whole, "x", None);
+        report.figure(&name("full compare, to the least"), cost.compare / cost.least, "x", None);
         costs.push(cost);
     }
     let [small, .., large] = costs.as_slice() else { return Ok(()) };
@@ -64,16 +66,20 @@ struct Cost {
     answer: f64,
     exit: f64,
     compare: f64,
+    /// Of each workload: to look up its container in a table of the listing, and no more.
+    least: f64,
 }
 
 fn cost(size: usize) -> Result<Cost> {
     let mut world = World::new(size)?;
-    let (mut events, mut answers, mut exits, mut compares) = (vec![], vec![], vec![], vec![]);
+    let (mut events, mut answers, mut exits) = (vec![], vec![], vec![]);
+    let (mut compares, mut leasts) = (vec![], vec![]);
     for round in 0..ROUNDS {
         let picked = picked(size, round);
         events.push(world.events(&picked));
         answers.push(world.answers(Phase::Running)?);
         compares.push(world.compare()?);
+        leasts.push(world.least()?);
     }
     for round in 0..3 {
         let mut world = World::new(size)?;
@@ -81,7 +87,13 @@ fn cost(size: usize) -> Result<Cost> {
         exits.push(world.answers(Phase::Exited)?);
     }
     let us = |values: &[f64]| median(values) * 1e6;
-    Ok(Cost { event: us(&events), answer: us(&answers), exit: us(&exits), compare: us(&compares) })
+    Ok(Cost {
+        event: us(&events),
+        answer: us(&answers),
+        exit: us(&exits),
+        compare: us(&compares),
+        least: us(&leasts),
+    })
 }
 
 /// Different workloads in no order that a cache could follow, others in each round.
@@ -100,6 +112,7 @@ impl World {
             engine: "docker",
             store: StoreId::new(STORE),
             whole: true,
+            known_engine: None,
             boot: BootId::new("boot"),
             token: "token".to_owned(),
             entries: Vec::new(),
@@ -108,6 +121,7 @@ impl World {
             records,
             notices: Vec::new(),
             manifests: Place { path: "/m".into(), is_default: true },
+            quiesce: None,
         };
         let now = Now { tick: Tick(1_000_000), wall_ms: 1_000_000 };
         let (machine, first) = Machine::new(start, now);
@@ -141,6 +155,23 @@ impl World {
         let effects = self.machine.step(self.now, Event::Deadline);
         self.take(effects);
         Ok(self.list_all()? / self.listed.len() as f64)
+    }
+
+    /// What every full compare has to do: a table of what is listed, one look-up for each workload,
+    /// and the listing's memory given back; seconds for each.
+    fn least(&self) -> Result<f64> {
+        let items: Vec<Listed> = self.listed.iter().map(as_read).collect();
+        let begin = cpu();
+        let table: HashMap<&str, &Listed> = items.iter().map(|l| (l.id.as_str(), l)).collect();
+        let found = self.listed.iter().filter_map(|known| table.get(known.id.as_str()));
+        let running = found.filter(|line| line.phase == Phase::Running).count();
+        drop(table);
+        drop(items);
+        let took = (cpu() - begin).as_secs_f64();
+        if running != self.listed.len() {
+            return Err("not all of them run".into());
+        }
+        Ok(took / self.listed.len() as f64)
     }
 
     /// Something happens to each of `picked`; seconds for each.
@@ -217,11 +248,13 @@ fn record(n: usize) -> Result<Record> {
     let run = Run {
         started_at_ns: 1_796_040_714_852_890_716,
         since,
+        since_ms: 0,
         pid: 4_000,
         ip: Some("10.0.0.2".to_owned()),
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{n:064x}"),
         stop_signal: None,
+        health: None,
     };
     let current = Instance {
         name: InstanceName::new(format!("bargee-w-{n}-0123abcd")),
@@ -267,7 +300,7 @@ fn listed(record: &Record) -> Listed {
         node: "bench".to_owned(),
     };
     let id = current.container.clone().expect("every container here has an id");
-    Listed { id, phase: Phase::Running, tags, misnamed: false }
+    Listed { id, phase: Phase::Running, tags, misnamed: false, health: None }
 }
 
 /// The same with texts of its own, as each listing that is read from an engine.
@@ -286,7 +319,7 @@ fn as_read(listed: &Listed) -> Listed {
         ..*tags
     };
     let (id, phase) = (ContainerId::new(id.as_str()), listed.phase.clone());
-    Listed { id, phase, tags, misnamed: listed.misnamed }
+    Listed { id, phase, tags, misnamed: listed.misnamed, health: listed.health }
 }
 
 fn reading(listed: &Listed, phase: Phase) -> Reading {
@@ -304,5 +337,6 @@ fn reading(listed: &Listed, phase: Phase) -> Reading {
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{:064x}", number(listed.id.as_str()).unwrap_or(0)),
         stop_signal: None,
+        verdict: None,
     }
 }

@@ -57,6 +57,7 @@ struct Monitor {
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
     reconcile_log: ReconcileLog,
+    drained: Sender<()>,
     /// When the stop has to be over, on the boot clock.
     stop_by_ms: Option<u64>,
 }
@@ -68,9 +69,9 @@ struct Monitor {
 pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<()>> {
     let rooms = rooms.clone();
     thread::spawn("monitor", move || {
-        let Core { machine, first, mails, ended, reconcile_every } = core;
-        let reconcile_log = ReconcileLog::new(reconcile_every);
+        let Core { machine, first, mails, drained, ended, reconcile_every } = core;
         let jobs = JobQueue::new(out.workers);
+        let reconcile_log = ReconcileLog::new(reconcile_every);
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -87,6 +88,7 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             asks: HashMap::new(),
             last_ask: 0,
             reconcile_log,
+            drained,
             stop_by_ms: None,
         };
         monitor.apply(first);
@@ -191,11 +193,14 @@ impl Monitor {
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
                 Effect::List(id) => self.jobs.add_list(id),
+                Effect::Identify => published.ask_identity(),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();
                 }
                 Effect::Answer(ask, answer) => self.answer(ask, answer),
+                // Of one drain there is one end, and room for it.
+                Effect::Drained => drop(self.drained.try_send(())),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
                 shown @ (Effect::Publish(..)

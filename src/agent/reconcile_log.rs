@@ -71,15 +71,17 @@ impl ReconcileLog {
 pub fn cause(event: &Event) -> &'static str {
     match event {
         Event::Deadline => "deadline",
-        Event::Stopping => "stop",
+        Event::Stopping | Event::Drain(_) => "stop",
         Event::Ask(..) => "request",
         Event::Committed(..) => "store",
-        Event::StreamUp(_) | Event::StreamDown(_) => "stream",
+        Event::StreamUp(_) | Event::StreamDown(_) | Event::StreamLost => "stream",
         Event::Container(_) => "event",
         Event::Neighbours(_) | Event::Listing(..) => "listing",
         Event::StepDone(..) => "call",
         Event::PullProgress(..) | Event::PullSyncs(_) | Event::PullDone(..) => "pull",
         Event::Directory(_) => "directory",
+        Event::Identity(_) => "engine",
+        Event::ProcessGone(..) => "process",
     }
 }
 

@@ -37,6 +37,8 @@ pub mod verbs;
 
 pub mod journal;
 
+pub mod quiesce;
+
 pub mod follow;
 
 pub mod config_cmd;
@@ -105,6 +107,8 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
             journal::adopt(&client(console), name.as_deref(), format, console)
         }
         Command::Confirm => journal::confirm(&client(console), format, console),
+        Command::Quiesce(span) => quiesce::quiesce(&client(console), span, format, console),
+        Command::Resume => quiesce::resume(&client(console), format, console),
         Command::Version => show::version(&client(console), format, console),
     }?;
     Ok(Outcome::Ended(Exit::Done))

@@ -52,6 +52,8 @@ fn without_anything_there_are_defaults() {
             "log.file=stderr",
             "log.maxSize=1Mi",
             "log.reconcileEvery=0",
+            "shutdown.policy=leave-running",
+            "shutdown.perContainer=stop.grace",
         ]
     );
     assert!(settled.entries().iter().all(|(_, _, origin)| origin == "default"));
@@ -62,7 +64,8 @@ fn without_anything_there_are_defaults() {
 fn every_key_is_read_from_the_file() {
     let file = "node: n-1\nengine: docker\nengineUrl: unix:///d.sock\ndataDir: /d\n\
                 manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n\
-                \x20 file: /l\n  maxSize: 64Ki\n  reconcileEvery: 100\n";
+                \x20 file: /l\n  maxSize: 64Ki\n  reconcileEvery: 100\n\
+                shutdown:\n  policy: drain\n  perContainer: 20s\n";
     let (settled, _) = outcome(file, &[], &Flags::default()).unwrap();
     assert_eq!(
         values(&settled),
@@ -78,11 +81,13 @@ fn every_key_is_read_from_the_file() {
             "log.file=/l",
             "log.maxSize=65536",
             "log.reconcileEvery=100",
+            "shutdown.policy=drain",
+            "shutdown.perContainer=20s",
         ]
     );
-    let lines: Vec<String> =
-        settled.entries().iter().map(|(_, _, origin)| origin[origin.len() - 2..].into()).collect();
-    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":7", ":9", "10", "11", "12"]);
+    let line = |origin: &str| origin.rsplit_once(':').unwrap().1.to_owned();
+    let lines: Vec<_> = settled.entries().iter().map(|(_, _, origin)| line(origin)).collect();
+    assert_eq!(lines, ["1", "2", "3", "4", "5", "6", "7", "9", "10", "11", "12", "14", "15"]);
 }
 
 #[test]
@@ -98,7 +103,7 @@ fn flag_wins_over_environment_over_file() {
 }
 
 #[test]
-fn every_key_is_a_variable_and_a_flag() {
+fn every_key_is_a_variable_and_the_common_ones_are_flags() {
     let value = |key: &Key| match key.name {
         "node" => "x",
         "engine" => "docker",
@@ -107,6 +112,8 @@ fn every_key_is_a_variable_and_a_flag() {
         "log.level" => "warn",
         "log.maxSize" => "32Ki",
         "log.reconcileEvery" => "1",
+        "shutdown.policy" => "drain",
+        "shutdown.perContainer" => "500ms",
         _ => "/x",
     };
     let environment = KEYS.map(|key| (key.variable, value(key)));
@@ -131,7 +138,8 @@ fn every_key_is_a_variable_and_a_flag() {
     };
     let (settled, _) = outcome("", &[], &flags).unwrap();
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
-    assert_eq!(origins, KEYS.map(|key| key.flag));
+    let flag = |key: &Key| if key.flag.is_empty() { "default" } else { key.flag };
+    assert_eq!(origins, KEYS.map(flag));
 }
 
 /// `api.socket` is `BARGEE_API_SOCKET`, `dataDir` is `BARGEE_DATA_DIR`.
@@ -151,7 +159,7 @@ fn variables_follow_their_keys() {
     for key in KEYS {
         assert_eq!(key.variable, variable(key.name));
     }
-    let later = ["api.listen", "api.tokenFile", "shutdown.policy", "shutdown.perContainer"];
+    let later = ["api.listen", "api.tokenFile"];
     assert_eq!(later.map(variable), LATER_VARIABLES);
 }
 
@@ -160,7 +168,7 @@ fn what_is_wrong_in_the_file_names_its_line() {
     refused(
         "nod: x\n",
         &["c.yaml:1: nod: is unknown; did you mean node? Allowed are node, engine, engineUrl, \
-         dataDir, manifestsDir, api, workers, log"],
+         dataDir, manifestsDir, api, workers, log, shutdown"],
     );
     refused(
         "api:\n  sockt: x\n  listen: y\n",
@@ -178,10 +186,11 @@ fn what_is_wrong_in_the_file_names_its_line() {
         ],
     );
     refused(
-        "manifestsDir: m\nshutdown: {policy: drain}\n",
+        "shutdown: {polcy: drain}\nmanifestsDir: m\n",
         &[
-            "c.yaml:2: shutdown: is not supported yet",
-            "c.yaml:1: manifestsDir: must be an absolute path, found \"m\"",
+            "c.yaml:1: shutdown.polcy: is unknown; did you mean policy? Allowed are policy, \
+             perContainer",
+            "c.yaml:2: manifestsDir: must be an absolute path, found \"m\"",
         ],
     );
     refused("- a\n", &["c.yaml:1: must be a mapping, found a list"]);
@@ -227,6 +236,20 @@ fn values_are_checked() {
         (
             "log: {reconcileEvery: -1}",
             "log.reconcileEvery: must be a number from 0 to 1000000, found \"-1\"",
+        ),
+        (
+            "shutdown: {policy: stop}",
+            "shutdown.policy: must be leave-running or drain, found \"stop\"",
+        ),
+        (
+            "shutdown: {perContainer: 181s}",
+            "shutdown.perContainer: must be a time like 20s, 180 s at most, or stop.grace, found \
+             \"181s\"",
+        ),
+        (
+            "shutdown: {perContainer: 0s}",
+            "shutdown.perContainer: must be a time like 20s, 180 s at most, or stop.grace, found \
+             \"0s\"",
         ),
         ("node: a b", "node: must be 1 to 128 letters, digits, '.', '_' or '-', found \"a b\""),
     ] {

@@ -38,6 +38,13 @@ pub fn span(text: &str) -> Result<Span, String> {
     Ok(Span(total))
 }
 
+/// A duration of at least `least`.
+pub fn span_from(least: Span, text: &str) -> Result<Span, String> {
+    let span = span(text)?;
+    let short = || format!("must be at least {least}, found {}", shown(text));
+    (span >= least).then_some(span).ok_or_else(short)
+}
+
 /// Thousandths of a processor.
 pub fn cpus(text: &str) -> Result<u32, String> {
     let wrong = || format!("must be {CPUS}, found {}", shown(text));

@@ -22,6 +22,19 @@ fn source_of(id: &str, mounts: &str) -> Option<String> {
     Some(format!("{source} ({kind})"))
 }
 
+/// File systems that nobody changes past this kernel, which therefore tells every change.
+const TELLING: [&str; 14] = [
+    "ext2", "ext3", "ext4", "xfs", "btrfs", "f2fs", "ubifs", "jffs2", "vfat", "exfat", "tmpfs",
+    "overlay", "squashfs", "erofs",
+];
+
+/// Whether every change on the file system of this source, as [`source`] has it, is told to those
+/// who watch.
+pub fn tells_changes(source: &str) -> bool {
+    let kind = source.rsplit_once(" (").and_then(|(_, kind)| kind.strip_suffix(')'));
+    kind.is_some_and(|kind| TELLING.contains(&kind))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -37,6 +50,18 @@ mod tests {
         assert_eq!(source_of("22", MOUNTS).as_deref(), Some("/dev/sda1 (ext4)"));
         assert_eq!(source_of("31", MOUNTS).as_deref(), Some("udev (devtmpfs)"));
         assert_eq!(source_of("2", MOUNTS), None);
+    }
+
+    #[test]
+    fn what_others_may_change_is_not_told() {
+        for source in ["/dev/mmcblk0p2 (ext4)", "none (tmpfs)", "overlay (overlay)", "a (b) (xfs)"]
+        {
+            assert!(tells_changes(source), "{source}");
+        }
+        for source in ["", "ext4", "nas:/m (nfs4)", "//nas/m (cifs)", "host (9p)", "x (fuse.sshfs)"]
+        {
+            assert!(!tells_changes(source), "{source}");
+        }
     }
 
     #[test]

@@ -193,8 +193,6 @@ fn what_is_not_built_yet_says_so() {
         "run",
         "node",
         "volume",
-        "quiesce",
-        "resume",
         "completion",
         "logs web --since 1h",
         "logs web -t",

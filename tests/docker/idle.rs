@@ -26,7 +26,7 @@ fn minutes() -> usize {
     minutes.map_or(0, |text| text.parse().expect("BARGEE_IDLE_MINUTES is a number"))
 }
 
-fn is_list(line: &String) -> bool {
+fn is_list(line: &str) -> bool {
     line.starts_with("GET ") && line.contains("/containers/json?")
 }
 
@@ -72,7 +72,7 @@ fn idle(agent: &Agent, proxy: &Proxy) {
     // The answer to the last one is compared, too.
     pause(Duration::from_secs(1));
     let requests = proxy.take_requests();
-    assert!(requests.iter().all(is_list), "{requests:#?}");
+    assert!(requests.iter().all(|line| is_list(line)), "{requests:#?}");
     assert_eq!(requests.len(), minutes() + 1);
     assert_eq!(state(), before);
     assert_eq!(runs(agent), containers);
@@ -120,7 +120,7 @@ fn heal(agent: &Agent, proxy: &Proxy) {
         until_listed(proxy, 1);
         pause(Duration::from_secs(1));
         let requests = proxy.take_requests();
-        assert!(requests.iter().all(is_list), "{requests:#?}");
+        assert!(requests.iter().all(|line| is_list(line)), "{requests:#?}");
     }
     // Nobody else was touched, and a container is that of its workload whatever it is called.
     let now = runs(agent);

@@ -148,6 +148,8 @@ fn b61_what_went_while_the_agent_was_off_is_removed() {
     write(&device.manifests("b.yaml"), &service("db"));
     device.start();
     until_there(&device, &["db", "web"]);
+    // What was in flight when the agent died would be made anew.
+    until("all to be recorded", || device.journal().is_empty().then_some(()));
     let container = device.container("web");
     device.kill9();
     fs::remove_file(device.manifests("b.yaml")).unwrap();

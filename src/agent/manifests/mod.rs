@@ -82,19 +82,25 @@ fn fresh(found: &Found) -> io::Result<Vec<Uid>> {
 }
 
 /// Waits until it is worth looking again: what is told meanwhile is noted, and looked at once it
-/// may have settled, so that somebody who writes all the time costs one look a second. Whether to
-/// go on.
+/// may have settled, so that somebody who writes or mounts all the time costs one look a second.
+/// Whether to go on.
 fn rest(reader: &mut Reader, watch: &DirectoryWatch) -> bool {
     let now = clock::boot_ms();
-    let mut by = reader.settles_at(now).min(now + limits::MANIFEST_LOOK_MS);
+    let next = now + reader.period();
+    let mut by = reader.settles_at(now).map_or(next, |at| at.min(next));
+    let mut mounts_count = true;
     loop {
-        match watch.wait(by) {
+        match watch.wait(by, mounts_count) {
             Ok(Woken::Late) => return true,
             Ok(Woken::Stopped) => return false,
             Ok(Woken::Changed(changes)) => {
                 let now = clock::boot_ms();
                 reader.note(&changes, now);
                 by = by.min(now + limits::MANIFEST_SETTLE_MS);
+            }
+            Ok(Woken::Mounted) => {
+                mounts_count = false;
+                by = by.min(clock::boot_ms() + limits::MANIFEST_SETTLE_MS);
             }
             Err(error) => {
                 log::error!("the manifests directory is not watched any more: {error}");

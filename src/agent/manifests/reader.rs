@@ -13,7 +13,8 @@ use std::sync::Arc;
 use crate::domain::declared::Problem;
 use crate::domain::directory::{Content, Found, Listing};
 use crate::limits::{
-    BODY_BYTES, MANIFEST_FILES, MANIFEST_LOOK_MS, MANIFEST_SETTLE_MS, MANIFEST_WRITING_MS,
+    BODY_BYTES, MANIFEST_CALM_LOOK_MS, MANIFEST_FILES, MANIFEST_LOOK_MS, MANIFEST_SETTLE_MS,
+    MANIFEST_WRITING_MS,
 };
 use crate::manifest;
 use crate::os::directory_watch::{Change, DirectoryWatch};
@@ -30,6 +31,8 @@ pub struct Reader {
     changed: BTreeMap<String, u64>,
     /// When each file that is open for writing was last written to.
     writing: BTreeMap<String, u64>,
+    /// Every change is told, as of the last look.
+    is_told: bool,
 }
 
 /// What is known of one file.
@@ -75,6 +78,7 @@ impl Reader {
             files: BTreeMap::new(),
             changed: BTreeMap::new(),
             writing: BTreeMap::new(),
+            is_told: false,
         }
     }
 
@@ -99,33 +103,68 @@ impl Reader {
         }
     }
 
-    /// When the next file may have settled, if nothing else happens.
-    pub fn settles_at(&self, now: u64) -> u64 {
+    /// When the next file may have settled, if there is one that has not.
+    pub fn settles_at(&self, now: u64) -> Option<u64> {
         let open = self.files.iter().filter(|(_, known)| known.content.is_none());
         let times = open.map(|(name, known)| match self.writing.get(name) {
             Some(written) => written + MANIFEST_WRITING_MS,
             None => known.since + MANIFEST_SETTLE_MS,
         });
-        times.min().unwrap_or(now + MANIFEST_LOOK_MS).max(now + 1)
+        times.min().map(|at| at.max(now + 1))
     }
 
-    /// Looks at the directory, and has `watch` watch it.
+    /// How long nobody need look when nothing is told.
+    pub fn period(&self) -> u64 {
+        if self.is_told { MANIFEST_CALM_LOOK_MS } else { MANIFEST_LOOK_MS }
+    }
+
+    /// Looks at the directory, and has `watch` watch it; or, while it is not there, what it would
+    /// be in.
     pub fn look(&mut self, watch: &mut DirectoryWatch, now: u64) -> Found {
-        let found = match open::directory(&self.path) {
-            Ok(directory) => {
-                // Before it is listed, so that nothing falls between the two.
-                watch.watch(&directory);
-                self.list(&directory, now)
-            }
-            Err(error) => Err(error),
-        };
+        let mut opened = open::directory(&self.path);
+        if opened.is_err() {
+            self.await_directory(watch);
+            // It may have come just before that.
+            opened = open::directory(&self.path);
+        }
+        let found = opened.and_then(|directory| {
+            // Before it is listed, so that nothing falls between the two.
+            watch.watch(&directory);
+            let source = mount::source(&directory).unwrap_or_default();
+            self.is_told = watch.is_watching() && mount::tells_changes(&source);
+            self.list(&directory, source.into(), now)
+        });
         let found = match found {
             Ok(listing) => return Found::There(listing),
             Err(error) if error.kind() == ErrorKind::NotFound => Found::Missing,
-            Err(error) => Found::Unreadable(error.to_string()),
+            Err(error) => {
+                self.is_told = false;
+                Found::Unreadable(error.to_string())
+            }
         };
         self.forget();
         found
+    }
+
+    /// Watches the innermost folder on the way to the directory that is there.
+    fn await_directory(&mut self, watch: &mut DirectoryWatch) {
+        self.is_told = false;
+        let innermost = || self.path.ancestors().skip(1).find(|path| path.is_dir());
+        // Again if the next one came before the first one was watched.
+        for _ in self.path.ancestors() {
+            let found = innermost();
+            let Some(outer) = found.and_then(|path| open::directory(path).ok()) else {
+                return watch.forget();
+            };
+            watch.watch_for_names(&outer);
+            if found == innermost() {
+                let source = mount::source(&outer).unwrap_or_default();
+                // One that is there and cannot be opened may be readable at any moment.
+                let is_missing = fs::symlink_metadata(&self.path).is_err();
+                self.is_told = is_missing && watch.is_watching() && mount::tells_changes(&source);
+                return;
+            }
+        }
     }
 
     fn forget(&mut self) {
@@ -135,9 +174,8 @@ impl Reader {
         self.writing.clear();
     }
 
-    fn list(&mut self, directory: &File, now: u64) -> io::Result<Listing> {
+    fn list(&mut self, directory: &File, mount: Arc<str>, now: u64) -> io::Result<Listing> {
         let meta = directory.metadata()?;
-        let mount: Arc<str> = mount::source(directory).unwrap_or_default().into();
         let identity = (meta.ino(), meta.dev(), mount.clone());
         if self.directory.as_ref() != Some(&identity) {
             self.forget();
@@ -148,7 +186,10 @@ impl Reader {
         let mut ignored = Vec::new();
         let mut prints = BTreeMap::new();
         for entry in fs::read_dir(&inside)? {
-            let name = entry?.file_name();
+            let entry = entry?;
+            let name = entry.file_name();
+            // What a link leads to changes without a word.
+            self.is_told &= !entry.file_type()?.is_symlink();
             match kind(&inside, &name) {
                 Kind::Manifest(print) => {
                     let name = name.to_string_lossy().into_owned();

@@ -7,6 +7,7 @@ use std::os::unix::fs::symlink;
 use super::*;
 use crate::domain::directory::Listing;
 use crate::os::directory_watch::Change;
+use crate::os::mount::{source, tells_changes};
 
 const SETTLE: u64 = limits::MANIFEST_SETTLE_MS;
 
@@ -74,10 +75,10 @@ fn a_file_counts_once_it_has_settled_and_again_after_each_change() {
     let mut scene = Scene::new();
     scene.write("a.yaml", &manifest("web"));
     assert_eq!(scene.shown(0), "a.yaml:...");
-    assert_eq!(scene.reader.settles_at(scene.now), scene.now + SETTLE);
+    assert_eq!(scene.reader.settles_at(scene.now), Some(scene.now + SETTLE));
     assert_eq!(scene.shown(SETTLE - 1), "a.yaml:...");
     assert_eq!(scene.shown(1), "a.yaml:web");
-    assert_eq!(scene.reader.settles_at(scene.now), scene.now + limits::MANIFEST_LOOK_MS);
+    assert_eq!(scene.reader.settles_at(scene.now), None);
     scene.write("a.yaml", &(manifest("web") + &manifest("db")));
     assert_eq!(scene.shown(60_000), "a.yaml:...");
     assert_eq!(scene.shown(SETTLE), "a.yaml:web+db");
@@ -179,4 +180,44 @@ fn there_are_fresh_identities_for_all_that_might_be_new() {
     drawn.sort();
     drawn.dedup();
     assert_eq!(drawn.len(), 3);
+}
+
+#[test]
+fn where_every_change_is_told_nobody_looks_every_ten_seconds() {
+    let mut scene = Scene::new();
+    let source = source_of(&scene);
+    let calm = match tells_changes(&source) {
+        true => limits::MANIFEST_CALM_LOOK_MS,
+        false => limits::MANIFEST_LOOK_MS,
+    };
+    scene.write("a.yaml", &manifest("web"));
+    scene.after(SETTLE);
+    assert_eq!(scene.reader.period(), calm, "{source}");
+    // A link may lead to where nobody watches.
+    symlink(scene.path("a.yaml"), scene.path("link.yaml")).unwrap();
+    scene.after(SETTLE);
+    assert_eq!(scene.reader.period(), limits::MANIFEST_LOOK_MS);
+    // Neither is it told when what is no directory becomes one.
+    fs::remove_dir_all(scene.path("")).unwrap();
+    File::create(scene.folder.path().join("m")).unwrap();
+    scene.look();
+    assert_eq!(scene.reader.period(), limits::MANIFEST_LOOK_MS);
+}
+
+fn source_of(scene: &Scene) -> String {
+    source(&File::open(scene.folder.path()).unwrap()).unwrap()
+}
+
+#[test]
+fn a_directory_that_is_not_there_is_told_when_it_comes() {
+    let mut scene = Scene::new();
+    let inner = scene.folder.path().join("a/b/m");
+    scene.reader = Reader::new(&inner);
+    for folder in ["a", "a/b", "a/b/m"] {
+        assert_eq!(scene.look(), Found::Missing);
+        fs::create_dir(scene.folder.path().join(folder)).unwrap();
+        let by = clock::boot_ms() + 10_000;
+        assert!(matches!(scene.watch.wait(by, false).unwrap(), Woken::Changed(_)), "{folder}");
+    }
+    assert!(matches!(scene.look(), Found::There(_)));
 }

@@ -7,6 +7,7 @@ use super::commits::Purpose;
 use super::starts::Turn;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::health_check::{Health, Verdict};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
 use crate::domain::names::{BootId, ContainerId, InstanceName, SpecHash, Uid};
@@ -86,6 +87,7 @@ impl Machine {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
         self.engine.listed = true;
+        self.meet(&items);
         let gap = std::mem::take(&mut self.engine.gap);
         self.compare_all(&items, sent_at, gap);
         self.engine_back();
@@ -139,7 +141,7 @@ impl Machine {
                 self.mark(&uid);
             }
         }
-        self.sweep(&orphans);
+        self.leftovers.set_orphans(orphans);
     }
 
     /// A new store is whole once no container of another store is left for its node.
@@ -187,6 +189,9 @@ impl Machine {
                 w.record.next = Some(instance_of(&best));
                 w.set_seen(Slot::Next, Seen::Unknown);
             } else {
+                // Where the one it had ended with its engine, this one did so too.
+                let exit = w.record.last_exit.as_ref();
+                w.gap |= exit.is_some_and(|exit| exit.interrupted && exit.code.is_none());
                 w.discard_slot(Slot::Current);
                 w.record.current = Some(instance_of(&best));
                 w.record.last_exit = None;
@@ -252,6 +257,10 @@ fn compare(
     gap: bool,
     context: Context,
 ) -> Compared {
+    if w.is_elsewhere() {
+        // Its containers are on another engine.
+        return Compared::Same;
+    }
     if w.touched > sent_at || w.step.is_some() {
         // The listing may be older than what happened since; a look will be younger.
         w.gap |= gap;
@@ -278,7 +287,7 @@ fn compare(
     }
 }
 
-fn is_line_of(line: &Listed, instance: &Instance) -> bool {
+pub(super) fn is_line_of(line: &Listed, instance: &Instance) -> bool {
     match &instance.container {
         Some(id) => *id == line.id,
         None => line.tags.instance == instance.name,
@@ -338,7 +347,7 @@ fn compare_slot(
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
     let run = || w.instance(slot).and_then(|i| i.run.as_ref());
     match (seen_running, line.phase == Phase::Running) {
-        (Some(true), true) => false,
+        (Some(true), true) => look_for_verdict(w, slot, line),
         (Some(false), false) => {
             let same = w.seen(slot).reading().is_some_and(|r| r.phase == line.phase);
             if !same {
@@ -352,6 +361,7 @@ fn compare_slot(
             let reading = run().map(|run| reading_of(line, run));
             if let Some(reading) = reading {
                 w.read(slot, reading, context);
+                look_for_verdict(w, slot, line);
             }
             true
         }
@@ -363,6 +373,19 @@ fn compare_slot(
     }
 }
 
+/// A listing that hints at another health than was seen last is reason to look: an event was lost,
+/// or came while no agent was there. Whether it is.
+fn look_for_verdict(w: &mut Workload, slot: Slot, line: &Listed) -> bool {
+    let verdict = w.seen(slot).reading().and_then(|reading| reading.verdict.as_ref());
+    // One that is unhealthy by its row has said more than the row keeps.
+    let known = verdict.filter(|v| v.health != Health::Unhealthy || !v.words.is_empty());
+    let differs = known.map(|verdict| verdict.health) != line.health && slot.may_run();
+    if differs {
+        w.mark_stale(slot);
+    }
+    differs
+}
+
 /// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
 /// is another one, of which nothing is known.
 fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
@@ -370,6 +393,7 @@ fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {
+    let verdict = run.health.as_ref();
     Reading {
         id: line.id.clone(),
         phase: line.phase.clone(),
@@ -383,5 +407,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         ports: run.ports.clone(),
         image_id: run.image_id.clone(),
         stop_signal: run.stop_signal.clone(),
+        verdict: verdict.map(|health| Verdict { health: health.health, words: String::new() }),
     }
 }

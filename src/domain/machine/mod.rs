@@ -15,8 +15,9 @@ use super::fault::FaultKind;
 use super::id_map::IdMap;
 use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
-use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
+use super::names::{BootId, ContainerId, EngineId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
+use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
 use super::slow::Slow;
 use super::time::{Now, Span, Tick};
@@ -30,11 +31,19 @@ mod asks;
 
 mod carry;
 
+mod clock;
+
 mod commits;
 
 mod directory;
 
+mod drain;
+
+mod gone;
+
 mod journal;
+
+mod leftovers;
 
 mod listing;
 
@@ -43,6 +52,10 @@ mod passed;
 mod publish;
 
 mod pulls;
+
+mod quiesce;
+
+mod replaced;
 
 mod starts;
 
@@ -64,6 +77,8 @@ pub struct Start {
     pub store: StoreId,
     /// The store knows all that was ever made from it.
     pub whole: bool,
+    /// The engine that the containers are on, as far as the store knows.
+    pub known_engine: Option<EngineId>,
     /// The present boot.
     pub boot: BootId,
     /// What the journal's entries of this process carry.
@@ -80,6 +95,8 @@ pub struct Start {
     pub notices: Vec<String>,
     /// Where the manifests directory is.
     pub manifests: Place,
+    /// Reconciling was held when the last agent ended.
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The state of the agent.
@@ -101,6 +118,8 @@ pub struct Machine {
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<starts::Turn>,
+    leftovers: leftovers::Leftovers,
+    ghosts: gone::Ghosts,
     starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
@@ -108,6 +127,7 @@ pub struct Machine {
     order: u64,
 
     engine: EngineLink,
+    acquaintance: replaced::Acquaintance,
     store_state: StoreState,
     journal: journal::Journal,
     pulls: pulls::Pulls,
@@ -120,6 +140,9 @@ pub struct Machine {
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
     directory: directory::Directory,
+    /// Reconciling is held.
+    quiesced: Option<Quiesce>,
+    drain: Option<drain::Drain>,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
@@ -185,10 +208,13 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            leftovers: leftovers::Leftovers::default(),
+            ghosts: gone::Ghosts::default(),
             starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
+            acquaintance: replaced::Acquaintance::with(start.known_engine),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
             pulls: pulls::Pulls::default(),
@@ -199,6 +225,8 @@ impl Machine {
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
             directory: directory::Directory::new(start.manifests),
+            quiesced: None,
+            drain: None,
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
@@ -216,17 +244,18 @@ impl Machine {
             let text = format!("{key} is declared by two rows of the store; one of them goes");
             machine.log(Level::Warn, text);
         }
-        for mut record in records {
-            // A reboot gives what was given up a fresh set of tries.
-            if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
-                record.refusals = 0;
-            }
+        for record in records {
             let mut w = Workload::new(record);
-            w.rearm_update(machine.context());
+            let context = Context { now, boot: &machine.boot };
+            w.wake_up(context);
+            w.rearm_update(context);
+            machine.go_on_waiting(&mut w);
             machine.install(w);
         }
+        machine.take_quiesce(start.quiesce);
         machine.take_entries(start.entries);
         machine.pass();
+        machine.tend_engine();
         machine.publish_status();
         let effects = std::mem::take(&mut machine.out);
         (machine, effects)
@@ -234,16 +263,20 @@ impl Machine {
 
     /// Takes in one event and says what is to be done.
     pub fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
-        self.now = now;
+        self.note_clock(now);
         self.order += 1;
         match event {
             Event::Deadline => {}
             Event::Stopping => self.on_stopping(),
+            Event::Drain(per_container) => self.on_drain(per_container),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
+            Event::StreamLost => self.on_stream_lost(),
+            Event::Identity(id) => self.acquaintance.introduce(id),
             Event::Container(event) => self.on_container(&event),
+            Event::ProcessGone(id, pid) => self.on_process_gone(&id, pid),
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
@@ -253,7 +286,10 @@ impl Machine {
             Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
+        self.end_waiting_in_time();
         self.pass();
+        self.tend_drain();
+        self.tend_engine();
         self.tend_journal();
         self.tend_directory();
         self.flush();
@@ -267,9 +303,11 @@ impl Machine {
         let workloads = self.wakes.first().map(|(tick, _)| *tick);
         let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
         let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready());
+        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
         let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
+        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
+        let rare = [journal, pulls, directory, quiesce, drain, self.replaced_deadline()];
+        [workloads, list, flush].into_iter().chain(rare).flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -324,6 +362,8 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.leave_drain(&w);
+        self.acquaintance.leave(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -373,6 +413,7 @@ impl Machine {
             self.mark(&uid);
         }
         self.end_stalled_pulls();
+        self.check_quiesce();
         self.check_list_deadline();
     }
 
@@ -385,6 +426,7 @@ impl Machine {
             let Some(turn) = self.starts.next() else { break };
             self.attend(&turn.uid);
         }
+        self.clear_leftovers();
     }
 
     /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
@@ -393,6 +435,7 @@ impl Machine {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         self.passed.due += 1;
         w.start_waits = false;
+        w.awaits_resume = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
@@ -404,7 +447,14 @@ impl Machine {
         for turn in 0.. {
             let Some(w) = self.workloads.get(uid) else { return };
             let decision = plan::plan(w, &self.surroundings(w));
-            if decision == Decision::Nothing || self.queued_as_slow(w) {
+            if decision == Decision::Nothing
+                || self.queued_as_slow(w)
+                || self.leftovers.take(w, &decision)
+            {
+                break;
+            }
+            if decision == Decision::Held {
+                self.with(uid, |w, _| w.awaits_resume = true);
                 break;
             }
             if turn == 8 {
@@ -422,6 +472,7 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+        self.note_drained(uid);
     }
 
     /// Once when a workload becomes stuck in restarts, and once when it is not any more.
@@ -446,12 +497,13 @@ impl Machine {
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
+            mode: self.mode(w),
         }
     }
 
-    /// It answers, and one listing was read since it came back.
+    /// It answers, and one listing was read since it came back, or became another one.
     fn engine_is_ready(&self) -> bool {
-        self.engine.up && self.engine.listed
+        self.engine.up && self.engine.listed && self.acquaintance.is_met()
     }
 
     /// Another workload with this key is on its way out.

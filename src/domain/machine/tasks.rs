@@ -86,6 +86,10 @@ impl Machine {
 
     /// A step for the workload was sent: its tasks are under way.
     pub(super) fn start_tasks(&mut self, uid: &Uid) {
+        if self.holds_still() {
+            // It is a look.
+            return;
+        }
         for open in self.tasks.open.values_mut() {
             if open.task.uid == *uid && open.task.state == TaskState::Pending {
                 open.task.state = TaskState::Running;

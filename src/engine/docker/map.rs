@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{rfc3339, wire};
+use super::{health, rfc3339, wire};
 use crate::domain::names::ContainerId;
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
@@ -22,6 +22,7 @@ fn listed(entry: &RawValue) -> Option<Listed> {
         tags,
         id: ContainerId::new(entry.id),
         phase: phase(&entry.state),
+        health: health::hint(&entry.status),
     })
 }
 
@@ -59,6 +60,7 @@ pub(super) fn reading(container: wire::Container) -> Result<Reading, String> {
         ports: ports(&container.network_settings),
         image_id: container.image,
         stop_signal: config.stop_signal.filter(|signal| !signal.is_empty()),
+        verdict: state.health.as_ref().and_then(health::verdict),
     })
 }
 

@@ -53,6 +53,23 @@ fn lower_schedules_start_first_and_then_keys() {
 }
 
 #[test]
+fn leftovers_are_removed_after_all_that_is_to_run() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
+    // The first of the two has a container that is to go and cannot yet.
+    world.fail_next("remove", &[FaultKind::Trouble]);
+    world.apply(&[&workload("a", |spec| spec.image = "image:2".to_owned())]);
+    world.cut_power();
+    world.engine.calls.clear();
+    world.crash();
+    world.pass(30_000);
+    let calls: Vec<&str> = world.engine.calls.iter().map(String::as_str).collect();
+    let at = |word| calls.iter().rposition(|call| *call == word).expect(word);
+    assert!(at("start") < at("remove"), "{calls:?}");
+    assert_eq!((world.running(), world.engine.containers.len()), (2, 2));
+}
+
+#[test]
 fn what_waits_for_its_start_says_so() {
     let mut world = hanging(5, |_, _| {});
     let view = world.view("w04");

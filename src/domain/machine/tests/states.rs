@@ -3,6 +3,8 @@
 
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
+use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
+use crate::domain::names::EngineId;
 
 const PAGE: &str = include_str!("../../../../docs/states.md");
 
@@ -36,6 +38,8 @@ const RUNNING: &[Row] = &[
     (ALL, "a mount source is missing", mount_missing),
     (ALL, "the workload that had this name is still there", predecessor),
     (ALL, "a container of another store has its name", store_missing),
+    (ALL, "its container is on another engine than the one that answers", |p| elsewhere(p, false)),
+    (ALL, "the same, and it has named volumes", |p| elsewhere(p, true)),
     (
         ALL,
         "its image is to be pulled, and two pulls or one of its registry are under way",
@@ -63,6 +67,9 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and the update to this generation was refused as wrong", |p| {
         update_failed(p, FaultKind::Refused)
     }),
+    (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
+    (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
+    (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),
     (ALWAYS, "exited with 0", |p| exited(p, 0)),
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
@@ -72,6 +79,8 @@ const RUNNING: &[Row] = &[
     (AGAIN, "running, and stuck in restarts before", |p| restarted_often(p, WhenStuck::Retry)),
     (AGAIN, "vanished", vanished),
     (NEVER, "vanished", vanished),
+    (AGAIN, "the engine says running, and its process is gone", process_gone),
+    (NEVER, "the engine says running, and its process is gone", process_gone),
     (ALL, "cut short by the engine or the device, and its start was sent", interrupted),
     (ALL, "the engine says stopping", |p| phase(p, Phase::Stopping)),
     (ALL, "the engine says removing", |p| phase(p, Phase::Removing)),
@@ -88,6 +97,7 @@ const STOPPED: &[Row] = &[
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Stop)),
     (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Stop)),
     (ALL, "not running, or never made", stopped),
+    (ALL, "its container is on another engine than the one that answers", stopped_elsewhere),
 ];
 
 const DELETED: &[Row] = &[
@@ -152,6 +162,7 @@ fn cause(info: &str) -> String {
         "create x: Refused",
         "create x: Trouble",
     ];
+    let info = info.replace("exitCode=1 output=bad", "CAUSE");
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
@@ -224,6 +235,38 @@ fn store_missing(policy: RestartPolicy) -> World {
     world.store = Store::default();
     world.crash();
     world.apply(&[&newer(policy)]);
+    world
+}
+
+fn elsewhere(policy: RestartPolicy, with_volumes: bool) -> World {
+    let mut world = World::new();
+    world.apply(&[&job(policy, |spec| {
+        let source = MountSource::Volume("data".to_owned());
+        let mount = Mount { source, target: "/data".to_owned(), read_only: false };
+        spec.mounts.extend(with_volumes.then_some(mount));
+    })]);
+    replace_engine(&mut world);
+    world
+}
+
+/// Another one answers, with nothing on it.
+fn replace_engine(world: &mut World) {
+    world.store.kept.engine = Some(EngineId::new("before"));
+    world.engine.identity = Some(EngineId::new("now"));
+    world.engine.containers.clear();
+    world.crash();
+}
+
+fn stopped_elsewhere(policy: RestartPolicy) -> World {
+    let mut world = stopped(policy);
+    replace_engine(&mut world);
+    world
+}
+
+fn process_gone(policy: RestartPolicy) -> World {
+    let mut world = running(policy);
+    let id = world.container("w");
+    world.feed(Event::ProcessGone(id, 1));
     world
 }
 
@@ -318,6 +361,29 @@ fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
     let mut world = running(policy);
     world.fail_next("create", &[kind]);
     world.apply(&[&newer(policy)]);
+    world
+}
+
+/// What becomes of one that is unhealthy.
+#[derive(PartialEq)]
+enum Then {
+    Deaf,
+    Ends,
+    Stays,
+}
+
+fn unhealthy(policy: RestartPolicy, then: Then) -> World {
+    let mut world = World::new();
+    let mut check = Check::new(Test::Shell("probe".to_owned()));
+    if then == Then::Stays {
+        check.on_unhealthy = OnUnhealthy::Report;
+    }
+    world.apply(&[&job(policy, |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    world.pass(5_000);
+    if then == Then::Deaf {
+        world.fail_next("deaf", &[FaultKind::Trouble]);
+    }
+    world.becomes("w", Health::Unhealthy);
     world
 }
 

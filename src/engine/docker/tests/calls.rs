@@ -148,6 +148,8 @@ fn b107_a_container_is_made_from_all_that_was_declared() {
             r#"{
             "Image":"nginx:1","Entrypoint":["/init"],"Cmd":["serve","-v"],"Env":["A=1","B=x=y z"],
             "WorkingDir":"/srv","User":"101:101","StopSignal":"SIGINT","StopTimeout":3,
+            "Healthcheck":{"Test":["CMD-SHELL","probe"],"Interval":30000000000,
+            "Timeout":30000000000,"StartPeriod":0,"Retries":3},
             "Labels":{"bargee.application":"shop","bargee.node":"boat","bargee.store":"s1",
                 "bargee.uid":"u1"},
             "ExposedPorts":{"80/tcp":{},"53/udp":{}},

@@ -10,6 +10,8 @@ mod anew;
 
 mod tries;
 
+mod unwell;
+
 const MINUTE: u64 = 60_000;
 
 fn image(tag: u32) -> Arc<Declared> {
