@@ -53,8 +53,6 @@ pub mod stuck;
 
 mod elsewhere;
 
-mod hearing;
-
 mod boot;
 
 pub mod judge;
