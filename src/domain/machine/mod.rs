@@ -35,6 +35,8 @@ mod clock;
 
 mod commits;
 
+mod deadlines;
+
 mod directory;
 
 mod drain;
@@ -298,18 +300,6 @@ impl Machine {
         std::mem::take(&mut self.out)
     }
 
-    /// When the machine wants [`Event::Deadline`] if nothing else happens before.
-    pub fn next_deadline(&self) -> Option<Tick> {
-        let workloads = self.wakes.first().map(|(tick, _)| *tick);
-        let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
-        let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
-        let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
-        let rare = [journal, pulls, directory, quiesce, drain, self.replaced_deadline()];
-        [workloads, list, flush].into_iter().chain(rare).flatten().min()
-    }
-
     fn context(&self) -> Context<'_> {
         Context { now: self.now, boot: &self.boot }
     }
@@ -382,22 +372,6 @@ impl Machine {
     }
 
     // --- one pass ------------------------------------------------------------------------------
-
-    fn take_deadlines(&mut self) {
-        while let Some((tick, uid)) = self.wakes.first().cloned() {
-            if tick > self.now.tick {
-                break;
-            }
-            self.wakes.pop_first();
-            if let Some(w) = self.workloads.get_mut(&uid) {
-                w.wake = None;
-            }
-            self.mark(&uid);
-        }
-        self.end_stalled_pulls();
-        self.check_quiesce();
-        self.check_list_deadline();
-    }
 
     fn pass(&mut self) {
         loop {
@@ -518,21 +492,6 @@ impl Machine {
         w.slow != Slow::No && self.slow_step.is_some()
     }
 
-    fn arm(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        let wake = plan::wake(w, Context { now: self.now, boot: &self.boot });
-        if wake == w.wake {
-            return;
-        }
-        if let Some(old) = w.wake {
-            self.wakes.remove(&(old, uid.clone()));
-        }
-        w.wake = wake;
-        if let Some(tick) = wake {
-            self.wakes.insert((tick, uid.clone()));
-        }
-    }
-
     // --- commits -------------------------------------------------------------------------------
 
     /// Sends a transaction to the store.
@@ -552,10 +511,6 @@ impl Machine {
     fn next_step(&mut self) -> StepId {
         self.last_step += 1;
         StepId(self.last_step)
-    }
-
-    fn later(&self, ms: u64) -> Tick {
-        self.now.tick + Span(ms)
     }
 
     /// Whether a fault says that the engine as a whole is in trouble.

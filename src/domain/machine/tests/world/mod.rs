@@ -20,11 +20,11 @@ use crate::domain::view::{State, Status, Task, TaskId, Transition, View};
 
 mod asks;
 
-mod deeds;
-
 mod engine;
 
 mod fuse;
+
+mod held;
 
 mod store;
 
@@ -305,7 +305,7 @@ impl World {
         let at = self.clocks();
         let was_held = self.machine.quiesced.is_some();
         let effects = self.machine.step(at, event);
-        deeds::check(&self.machine, was_held, &effects);
+        self.check_held(was_held, &effects);
         for step in released {
             self.release(step);
         }
