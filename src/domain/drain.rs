@@ -11,12 +11,12 @@ use crate::limits;
 
 /// The place of a workload in the order of stops; those of one rank are stopped side by side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Rank(Reverse<u32>);
+pub struct Rank(Reverse<(u8, u32)>);
 
 impl Rank {
     /// What starts last is stopped first. This is the one place where the order is made.
     pub fn of(w: &Workload) -> Self {
-        Self(Reverse(w.record.declared.spec.schedule))
+        Self(Reverse((w.record.source.turn(), w.record.declared.spec.schedule)))
     }
 }
 

@@ -21,7 +21,7 @@ use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
 use super::slow::Slow;
 use super::time::{Now, Span, Tick};
-use super::view::{Status, TaskId};
+use super::view::Status;
 use crate::limits;
 pub use passed::Passed;
 
@@ -371,24 +371,6 @@ impl Machine {
         self.publish_removed(&w);
     }
 
-    /// At a shutdown of the device the containers are told first.
-    fn on_stopping(&mut self) {
-        let context = Context { now: self.now, boot: &self.boot };
-        let mut forgiven = BTreeSet::new();
-        for (uid, w) in &mut self.workloads {
-            // And what is seen to end from now on.
-            w.gap = true;
-            if w.forgive_recent_exits(context) {
-                forgiven.insert(uid.clone());
-            }
-        }
-        for uid in &forgiven {
-            // Nothing is planned any more.
-            self.note_dirty(uid);
-            self.publish(uid);
-        }
-    }
-
     // --- one pass ------------------------------------------------------------------------------
 
     fn pass(&mut self) {
@@ -435,7 +417,8 @@ impl Machine {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
+            let starts = self.drain.is_none() && starts::leads_to_start(w, &decision);
+            if starts && !self.may_start(uid) {
                 break;
             }
             self.passed.actions += 1;
@@ -533,23 +516,6 @@ impl Machine {
     /// Whether a fault says that the engine as a whole is in trouble.
     fn engine_in_doubt(kind: FaultKind) -> bool {
         matches!(kind, FaultKind::Away)
-    }
-
-    fn settle_tasks(&mut self, uid: &Uid) {
-        let settled = self.tasks_settled_by(uid);
-        for (id, state, message) in settled {
-            self.end_task(id, state, message);
-        }
-    }
-
-    fn end_task(&mut self, id: TaskId, state: super::view::TaskState, message: String) {
-        let (task, dropped) = self.tasks.end(id, state, message);
-        if let Some(task) = task {
-            self.out.push(Effect::PublishTask(task));
-        }
-        if let Some(dropped) = dropped {
-            self.out.push(Effect::DropTask(dropped));
-        }
     }
 }
 
