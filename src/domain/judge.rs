@@ -35,6 +35,16 @@ impl Workload {
         self.take_exit(exit, context);
     }
 
+    /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and
+    /// not one of another boot, whoever started it in this one.
+    pub(super) fn note_alive(&mut self, context: Context) {
+        self.gap = false;
+        if self.record.boot.as_ref() != Some(context.boot) {
+            self.record.boot = Some(context.boot.clone());
+            self.dirty = true;
+        }
+    }
+
     /// An exit found now is an interruption: of another boot, or of a lost event stream.
     pub(super) fn cut_short(&self, context: Context) -> bool {
         self.gap || self.record.boot.as_ref().is_some_and(|boot| boot != context.boot)
@@ -61,7 +71,8 @@ impl Workload {
                 oom_killed: false,
                 error: String::new(),
                 // What never ran was not lost, and what was being stopped is where it should be.
-                interrupted: own || self.gap || started_at_ns == 0,
+                // One that ended with another boot was interrupted, kept by the engine or not.
+                interrupted: own || self.cut_short(context) || started_at_ns == 0,
                 unhealthy: false,
             };
             self.record.own_stop = None;

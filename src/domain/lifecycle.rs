@@ -428,8 +428,7 @@ impl Workload {
             self.previous_deadline = None;
         }
         if phase == Phase::Running && slot.may_run() {
-            // It did not end while the stream was lost, so its next exit is a later one.
-            self.gap = false;
+            self.note_alive(context);
             self.witnessed = Some(reading.id.clone());
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {

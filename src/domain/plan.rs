@@ -155,7 +155,10 @@ pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if waiting && w.discards_failed >= w.record.discards.len() {
         return Decision::Nothing;
     }
-    if w.must_look(Slot::Discard) {
+    // Under a name that nothing of ours was seen to have by now, there may be somebody else's.
+    let by_name = w.instance(Slot::Discard).is_some_and(|first| first.container.is_none());
+    let unseen = by_name && w.discard_seen.reading().is_none();
+    if w.must_look(Slot::Discard) || unseen {
         return Decision::Inspect(Slot::Discard);
     }
     let running = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Running);
@@ -320,6 +323,15 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
 }
 
 fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
+    if w.record.restarts_asked != w.record.restarts_done {
+        // There is nothing to stop, and it is about to be started as it is.
+        return Decision::RestartDone;
+    }
+    if w.given_up() && w.record.next.is_some() {
+        // Reserved since a call that may be carried out yet. It is not tried again under this name,
+        // so the journal has it looked up once more and done with.
+        return Decision::Discard(Slot::Next);
+    }
     if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }

@@ -331,6 +331,10 @@ impl Machine {
         if self.is_moot(uid, slot, fault) {
             return self.with(uid, |w, _| w.mark_stale(slot));
         }
+        if fault.kind != FaultKind::HostPath && !fault.kind.is_unknown() {
+            // The paths come first, so they are there by now.
+            self.with(uid, |w, _| w.hold = None);
+        }
         match fault.kind {
             FaultKind::HostPath => self.on_host_path(uid, fault),
             FaultKind::NoContainer => self.with(uid, |w, _| w.mark_stale(slot)),

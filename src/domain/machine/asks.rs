@@ -323,6 +323,8 @@ impl Machine {
                     }
                     if matches!(reply, Reply::Task(_)) {
                         task = Some(self.task_for(&verb, &uid));
+                    } else {
+                        self.supersede_tasks(&uid, "apply");
                     }
                 }
             }

@@ -182,10 +182,14 @@ impl Machine {
         strays.sort_by_key(|line| {
             (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
-        let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
+        // A name that was only reserved stands for nothing: what runs is not given up for it.
+        let is_made = |next: &Instance| next.container.is_some();
+        let usable =
+            !w.record.next.as_ref().is_some_and(is_made) && w.record.desired != Desired::Deleted;
         if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
             if w.needs_update() && w.seen != Seen::Absent {
                 // The successor in an update that was not recorded: it has to prove itself first.
+                w.discard_slot(Slot::Next);
                 w.record.next = Some(instance_of(&best));
                 w.set_seen(Slot::Next, Seen::Unknown);
             } else {

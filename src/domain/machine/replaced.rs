@@ -110,6 +110,8 @@ impl Machine {
             return;
         }
         self.acquaintance.is_news = true;
+        // What was asked for meanwhile waited for this.
+        self.mark_all();
         let here = self.found_here(items);
         if here.iter().any(|uid| self.acquaintance.waiting.contains(uid)) {
             self.log(Level::Info, "the engine is the one before again: its containers are here");

@@ -64,10 +64,7 @@ impl Machine {
     pub(super) fn open_task(&mut self, verb: &Verb, w: (&Uid, String, u64, u64)) -> TaskId {
         let (uid, key, failures, count) = w;
         if !matches!(verb, Verb::Kill(_)) {
-            for earlier in self.tasks.of(uid) {
-                let message = format!("a later {}", verb.as_str());
-                self.end_task(earlier, TaskState::Superseded, message);
-            }
+            self.supersede_tasks(uid, verb.as_str());
         }
         self.tasks.last += 1;
         let id = TaskId(self.tasks.last);
@@ -82,6 +79,13 @@ impl Machine {
         self.out.push(Effect::PublishTask(Arc::new(task.clone())));
         self.tasks.open.insert(id, Open { task, failures, count });
         id
+    }
+
+    /// Something else is wanted of the workload than its tasks are for.
+    pub(super) fn supersede_tasks(&mut self, uid: &Uid, by: &str) {
+        for earlier in self.tasks.of(uid) {
+            self.end_task(earlier, TaskState::Superseded, format!("a later {by}"));
+        }
     }
 
     /// A step for the workload was sent: its tasks are under way.
