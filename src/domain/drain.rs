@@ -47,8 +47,9 @@ pub fn has_ended(w: &Workload) -> bool {
 }
 
 impl Workload {
-    /// An agent that died, in a drain or amid an update, may have sent a stop or not. What ends soon
-    /// ended by it; what goes on for longer than a stop takes will not, and its end will be its own.
+    /// An agent that died, in a drain or amid an update, may have sent a stop or not. What ends
+    /// soon ended by it; what goes on for longer than a stop takes will not, and its end will be
+    /// its own.
     pub(super) fn doubt_stop(&mut self, context: Context) {
         let goes_on = self.stop_is_recorded(Slot::Current) && self.may_live(Slot::Current);
         let is_wanted = self.record.desired == Desired::Running;
