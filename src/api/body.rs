@@ -48,7 +48,7 @@ pub fn files(body: Vec<u8>, content_type: &str) -> Result<Vec<ManifestFile>, Api
         && let Ok(serde_json::Value::Object(object)) = serde_json::from_slice(&body)
         && object.contains_key("files")
     {
-        return listed(object.into());
+        return listed(&body);
     }
     let text = String::from_utf8(body).map_err(|error| not_text(&error))?;
     Ok(vec![ManifestFile { name: RAW_NAME.to_owned(), text }])
@@ -59,8 +59,8 @@ fn is_json(content_type: &str) -> bool {
     kind.trim().eq_ignore_ascii_case("application/json")
 }
 
-fn listed(body: serde_json::Value) -> Result<Vec<ManifestFile>, ApiError> {
-    let body: wire::ApplyBody = serde_json::from_value(body).map_err(|error| {
+fn listed(body: &[u8]) -> Result<Vec<ManifestFile>, ApiError> {
+    let body: wire::ApplyBody = serde_json::from_slice(body).map_err(|error| {
         let shape = r#"{"files": [{"name": "...", "text": "..."}]}"#;
         ApiError::invalid(format!("the body must be {shape}: {error}"))
     })?;

@@ -131,7 +131,9 @@ impl ApiError {
 
     /// The same with details.
     pub fn with_details(mut self, details: &impl Serialize) -> Self {
-        self.details = serde_json::to_value(details).unwrap_or(Value::Null);
+        // By way of text: the code that writes a type is in the program already.
+        let text = serde_json::to_string(details).unwrap_or_default();
+        self.details = serde_json::from_str(&text).unwrap_or(Value::Null);
         self
     }
 

@@ -457,6 +457,14 @@ pub struct ErrorDetail {
     pub details: serde_json::Value,
 }
 
+impl ErrorDetail {
+    /// The details, if they are of this type. By way of text, since the code that reads a type from
+    /// text is in the program already, and a second copy that reads it from a value is not.
+    pub fn read<T: serde::de::DeserializeOwned>(&self) -> Option<T> {
+        serde_json::from_str(&self.details.to_string()).ok()
+    }
+}
+
 /// A workload that an ambiguous name could mean.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 pub struct Match {

@@ -263,11 +263,11 @@ fn refused(status: u16, detail: &ErrorDetail) -> Failure {
 }
 
 fn is_recovering(detail: &ErrorDetail) -> bool {
-    serde_json::from_value::<Recovering>(detail.details.clone()).is_ok()
+    detail.read::<Recovering>().is_some()
 }
 
 fn is_ambiguous(detail: &ErrorDetail) -> bool {
-    serde_json::from_value::<Vec<Match>>(detail.details.clone()).is_ok()
+    detail.read::<Vec<Match>>().is_some()
 }
 
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::config_cmd::Loaded;
 use super::failure::Failure;
+use super::pretty::pretty;
 use super::tree::Tree;
 use crate::limits;
 
@@ -87,11 +88,11 @@ impl Console<'_> {
     /// # Errors
     /// Those of the output.
     pub fn data(&mut self, format: Format, data: &impl Serialize) -> Result<(), Failure> {
+        let json = serde_json::to_string(data).map_err(io::Error::from)?;
         let text = if format == Format::Yaml {
-            let json = serde_json::to_string(data).map_err(io::Error::from)?;
             serde_json::from_str::<Tree>(&json).map_err(io::Error::from)?.to_yaml()
         } else {
-            serde_json::to_string_pretty(data).map_err(io::Error::from)? + "\n"
+            pretty(&json) + "\n"
         };
         self.out.write_all(text.as_bytes())?;
         Ok(self.out.flush()?)

@@ -81,7 +81,7 @@ fn tell(applied: &Applied, dry_run: bool, console: &mut Console) -> Result<(), F
 
 /// Tells every problem on a line of its own.
 fn refused(detail: &ErrorDetail, console: &mut Console) -> Result<Failure, Failure> {
-    let problems: Vec<Problem> = serde_json::from_value(detail.details.clone()).unwrap_or_default();
+    let problems: Vec<Problem> = detail.read().unwrap_or_default();
     if problems.is_empty() {
         return Ok(Failure::failed(detail.message.clone()));
     }

@@ -21,6 +21,8 @@ pub mod client;
 
 pub mod tree;
 
+mod pretty;
+
 pub mod table;
 
 pub mod files;

@@ -11,12 +11,12 @@ use crate::limits;
 
 /// The place of a workload in the order of stops; those of one rank are stopped side by side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
-pub struct Rank(Reverse<u32>);
+pub struct Rank(Reverse<(u8, u32)>);
 
 impl Rank {
     /// What starts last is stopped first. This is the one place where the order is made.
     pub fn of(w: &Workload) -> Self {
-        Self(Reverse(w.record.declared.spec.schedule))
+        Self(Reverse((w.record.source.turn(), w.record.declared.spec.schedule)))
     }
 }
 
@@ -47,8 +47,9 @@ pub fn has_ended(w: &Workload) -> bool {
 }
 
 impl Workload {
-    /// An agent that died in a drain may have sent a stop or not. What ends soon ended by it; what
-    /// goes on for longer than a stop takes will not, and its end will be its own.
+    /// An agent that died, in a drain or amid an update, may have sent a stop or not. What ends
+    /// soon ended by it; what goes on for longer than a stop takes will not, and its end will be
+    /// its own.
     pub(super) fn doubt_stop(&mut self, context: Context) {
         let goes_on = self.stop_is_recorded(Slot::Current) && self.may_live(Slot::Current);
         let is_wanted = self.record.desired == Desired::Running;

@@ -17,6 +17,7 @@ macro_rules! on {
 
 on! { docker:
     life::ping_names_the_engine,
+    life::the_engine_calls_itself_the_same_each_time,
     life::what_was_created_is_listed,
     life::containers_of_others_are_not_listed,
     life::a_started_container_is_read_back,
@@ -57,6 +58,7 @@ on! { docker:
 
 on! { memory:
     life::ping_names_the_engine,
+    life::the_engine_calls_itself_the_same_each_time,
     life::what_was_created_is_listed,
     life::containers_of_others_are_not_listed,
     life::a_started_container_is_read_back,

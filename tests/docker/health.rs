@@ -185,6 +185,29 @@ fn a_healthy_workload_is_adopted_and_what_turns_meanwhile_is_found() {
 }
 
 #[test]
+fn an_update_that_turns_unhealthy_brings_the_version_before_back() {
+    let agent = Agent::on(shared());
+    let test = "test ! -e /bad || { echo bad version; exit 1; }";
+    agent.deploy_with(&["--wait"], &[checked("web", test)]).expect(0, &["deploy"]);
+    let old = agent.workload("web");
+    let history = agent.docker().history();
+
+    let line = "touch /bad; trap 'exit 0' TERM; sleep 100000 & wait";
+    let bad = checked("web", test).with("command", json!(["sh", "-c", line]));
+    let output = agent.deploy_with(&["--wait"], &[bad]);
+    assert_eq!(output.code, 1, "{output:?}");
+    let words = "unhealthy: exitCode=1 output=bad version";
+    let why = format!("the update to generation 2 failed: {words}");
+    assert!(output.err.contains(&why), "{}", output.err);
+    let web = agent.until("web", "healthy as before", |one| one.health == "healthy");
+    assert_eq!((&web.container_id, web.observed_generation), (&old.container_id, 1));
+    assert_eq!((web.restart_count, &*web.error_message), (0, words));
+    assert_eq!(web.failed_update.unwrap().cause, words);
+    until("the new container to be gone", || (agent.containers().len() == 1).then_some(()));
+    assert_eq!(history.starts(&old.container_id), 1, "once more, in place");
+}
+
+#[test]
 fn deploy_waits_for_healthy_and_says_who_is_not() {
     let agent = Agent::on(shared());
     let soon = checked("soon", "test -e /ok || touch /ok");

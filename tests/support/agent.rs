@@ -164,7 +164,7 @@ impl Agent {
     /// From its next start on it sees another boot of the device, called `id`.
     pub fn set_boot(&mut self, id: &str) {
         let file = self.folder.path().join(format!("boot-{id}"));
-        fs::write(&file, format!("{id}\n")).unwrap();
+        write_file(&file, format!("{id}\n").as_bytes());
         self.boot = Some(file);
     }
 

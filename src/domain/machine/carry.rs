@@ -202,7 +202,7 @@ impl Machine {
         let own_stop = OwnStop {
             container: id.clone(),
             started_at_ns: reading.started_at_ns,
-            unhealthy: slot == Slot::Current && w.stop_is_for_health(),
+            unhealthy: drain.is_none() && slot == Slot::Current && w.stop_is_for_health(),
         };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());

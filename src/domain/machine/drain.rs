@@ -1,3 +1,5 @@
+//! The end of the agent. At a shutdown what just ended was interrupted.
+//!
 //! The drain: before the agent ends it stops its workloads, those of one rank side by side, the
 //! next rank when they have ended. Each stop is recorded as the agent's own before it is sent, so
 //! that it counts nothing and the next agent starts them all again.
@@ -7,7 +9,7 @@ use std::collections::BTreeSet;
 use super::Machine;
 use crate::domain::drain::{Rank, has_ended};
 use crate::domain::effect::{Answer, Effect, Level, Refusal};
-use crate::domain::lifecycle::Workload;
+use crate::domain::lifecycle::{Context, Workload};
 use crate::domain::names::Uid;
 use crate::domain::time::{Span, Tick};
 use crate::limits;
@@ -58,6 +60,24 @@ impl Drain {
 impl Machine {
     pub(super) fn drain_deadline(&self) -> Option<Tick> {
         self.drain.as_ref().and_then(Drain::next_deadline)
+    }
+
+    /// At a shutdown of the device the containers are told first.
+    pub(super) fn on_stopping(&mut self) {
+        let context = Context { now: self.now, boot: &self.boot };
+        let mut forgiven = BTreeSet::new();
+        for (uid, w) in &mut self.workloads {
+            // And what is seen to end from now on.
+            w.gap = true;
+            if w.forgive_recent_exits(context) {
+                forgiven.insert(uid.clone());
+            }
+        }
+        for uid in &forgiven {
+            // Nothing is planned any more.
+            self.note_dirty(uid);
+            self.publish(uid);
+        }
     }
 
     pub(super) fn on_drain(&mut self, per_container: Option<Span>) {

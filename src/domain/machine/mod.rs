@@ -21,7 +21,7 @@ use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
 use super::slow::Slow;
 use super::time::{Now, Span, Tick};
-use super::view::{Status, TaskId};
+use super::view::Status;
 use crate::limits;
 pub use passed::Passed;
 
@@ -34,6 +34,8 @@ mod carry;
 mod clock;
 
 mod commits;
+
+mod deadlines;
 
 mod directory;
 
@@ -298,18 +300,6 @@ impl Machine {
         std::mem::take(&mut self.out)
     }
 
-    /// When the machine wants [`Event::Deadline`] if nothing else happens before.
-    pub fn next_deadline(&self) -> Option<Tick> {
-        let workloads = self.wakes.first().map(|(tick, _)| *tick);
-        let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
-        let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready() && !self.holds_still());
-        let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        let (quiesce, drain) = (self.quiesce_deadline(), self.drain_deadline());
-        let rare = [journal, pulls, directory, quiesce, drain, self.replaced_deadline()];
-        [workloads, list, flush].into_iter().chain(rare).flatten().min()
-    }
-
     fn context(&self) -> Context<'_> {
         Context { now: self.now, boot: &self.boot }
     }
@@ -381,41 +371,7 @@ impl Machine {
         self.publish_removed(&w);
     }
 
-    /// At a shutdown of the device the containers are told first.
-    fn on_stopping(&mut self) {
-        let context = Context { now: self.now, boot: &self.boot };
-        let mut forgiven = BTreeSet::new();
-        for (uid, w) in &mut self.workloads {
-            // And what is seen to end from now on.
-            w.gap = true;
-            if w.forgive_recent_exits(context) {
-                forgiven.insert(uid.clone());
-            }
-        }
-        for uid in &forgiven {
-            // Nothing is planned any more.
-            self.note_dirty(uid);
-            self.publish(uid);
-        }
-    }
-
     // --- one pass ------------------------------------------------------------------------------
-
-    fn take_deadlines(&mut self) {
-        while let Some((tick, uid)) = self.wakes.first().cloned() {
-            if tick > self.now.tick {
-                break;
-            }
-            self.wakes.pop_first();
-            if let Some(w) = self.workloads.get_mut(&uid) {
-                w.wake = None;
-            }
-            self.mark(&uid);
-        }
-        self.end_stalled_pulls();
-        self.check_quiesce();
-        self.check_list_deadline();
-    }
 
     fn pass(&mut self) {
         loop {
@@ -461,7 +417,8 @@ impl Machine {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
+            let starts = self.drain.is_none() && starts::leads_to_start(w, &decision);
+            if starts && !self.may_start(uid) {
                 break;
             }
             self.passed.actions += 1;
@@ -535,21 +492,6 @@ impl Machine {
         w.slow != Slow::No && self.slow_step.is_some()
     }
 
-    fn arm(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        let wake = plan::wake(w, Context { now: self.now, boot: &self.boot });
-        if wake == w.wake {
-            return;
-        }
-        if let Some(old) = w.wake {
-            self.wakes.remove(&(old, uid.clone()));
-        }
-        w.wake = wake;
-        if let Some(tick) = wake {
-            self.wakes.insert((tick, uid.clone()));
-        }
-    }
-
     // --- commits -------------------------------------------------------------------------------
 
     /// Sends a transaction to the store.
@@ -571,30 +513,9 @@ impl Machine {
         StepId(self.last_step)
     }
 
-    fn later(&self, ms: u64) -> Tick {
-        self.now.tick + Span(ms)
-    }
-
     /// Whether a fault says that the engine as a whole is in trouble.
     fn engine_in_doubt(kind: FaultKind) -> bool {
         matches!(kind, FaultKind::Away)
-    }
-
-    fn settle_tasks(&mut self, uid: &Uid) {
-        let settled = self.tasks_settled_by(uid);
-        for (id, state, message) in settled {
-            self.end_task(id, state, message);
-        }
-    }
-
-    fn end_task(&mut self, id: TaskId, state: super::view::TaskState, message: String) {
-        let (task, dropped) = self.tasks.end(id, state, message);
-        if let Some(task) = task {
-            self.out.push(Effect::PublishTask(task));
-        }
-        if let Some(dropped) = dropped {
-            self.out.push(Effect::DropTask(dropped));
-        }
     }
 }
 

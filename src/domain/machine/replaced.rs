@@ -37,6 +37,8 @@ pub(super) struct Acquaintance {
     until: Option<Tick>,
     /// They changed, or what is declared of them.
     changed: bool,
+    /// The store was not asked to know the engine since that may have changed.
+    is_news: bool,
 }
 
 impl Acquaintance {
@@ -107,6 +109,7 @@ impl Machine {
         if std::mem::replace(&mut self.acquaintance.met, true) {
             return;
         }
+        self.acquaintance.is_news = true;
         // What was asked for meanwhile waited for this.
         self.mark_all();
         let here = self.found_here(items);
@@ -219,13 +222,13 @@ impl Machine {
     /// another.
     pub(super) fn tend_engine(&mut self) {
         if std::mem::take(&mut self.acquaintance.changed) {
+            self.acquaintance.is_news = true;
             self.show_replaced();
         }
         let one = &mut self.acquaintance;
-        let Some(present) = one.present.as_ref().filter(|_| one.met && one.waiting.is_empty())
-        else {
-            return;
-        };
+        let is_settled = one.is_news && one.met && one.waiting.is_empty();
+        let Some(present) = one.present.as_ref().filter(|_| is_settled) else { return };
+        one.is_news = false;
         if one.known.as_ref() != Some(present) || !one.is_written {
             let id = present.clone();
             one.known = Some(id.clone());

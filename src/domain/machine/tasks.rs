@@ -125,6 +125,23 @@ impl Machine {
             self.end_task(id, state, String::new());
         }
     }
+
+    pub(super) fn settle_tasks(&mut self, uid: &Uid) {
+        let settled = self.tasks_settled_by(uid);
+        for (id, state, message) in settled {
+            self.end_task(id, state, message);
+        }
+    }
+
+    pub(super) fn end_task(&mut self, id: TaskId, state: TaskState, message: String) {
+        let (task, dropped) = self.tasks.end(id, state, message);
+        if let Some(task) = task {
+            self.out.push(Effect::PublishTask(task));
+        }
+        if let Some(dropped) = dropped {
+            self.out.push(Effect::DropTask(dropped));
+        }
+    }
 }
 
 fn verdict(open: &Open, w: &Workload, view: &View) -> Option<(TaskState, String)> {

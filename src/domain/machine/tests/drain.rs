@@ -327,3 +327,48 @@ fn an_update_on_probation_goes_on_after_it() {
     world.pass(60_000);
     assert_eq!((world.view("a").observed_generation, world.engine.containers.len()), (2, 1));
 }
+
+/// A workload with a check.
+fn checked(name: &str, schedule: u32) -> Arc<Declared> {
+    use crate::domain::health_check::{Check, HealthCheck, Test};
+    workload(name, |spec| {
+        spec.schedule = schedule;
+        spec.health_check = Some(HealthCheck::On(Check::new(Test::Shell("probe".to_owned()))));
+    })
+}
+
+#[test]
+fn what_turns_unhealthy_meanwhile_is_no_failure() {
+    use crate::domain::health_check::Health;
+    let mut world = World::new();
+    world.apply(&[&checked("a", 1), &place("b", 2, 10)]);
+    world.becomes("a", Health::Healthy);
+    world.pass(60_000);
+    world.engine.stubborn.push("b");
+    world.drain();
+    world.becomes("a", Health::Unhealthy);
+    assert_eq!(world.signals(), ["SIGTERM"], "it is not its turn");
+    world.pass(10_000);
+    assert_eq!((world.running(), world.drained), (0, 1));
+    world.tell_to_stop();
+    let world = world.restart_agent(BOOT);
+    let row = world.row("a");
+    assert_eq!((world.running(), row.restart_count, row.streak), (2, 0, 0));
+}
+
+#[test]
+fn stops_wait_for_no_place_among_starts() {
+    let mut world = World::new();
+    let update = |name: &str| workload(name, |spec| spec.image = "image:2".to_owned());
+    world.apply(&[&workload("a", |_| {})]);
+    world.pass(60_000);
+    world.unanswered.push("start");
+    let names = ["s1", "s2", "s3", "s4"];
+    world.apply(&names.map(|name| workload(name, |_| {})).each_ref());
+    world.apply(&[&update("a")]);
+    assert_eq!(world.running(), 5, "its stop waits for a start");
+    world.drain();
+    assert_eq!(world.signals(), ["SIGTERM"]);
+    world.answer_late();
+    assert_eq!((world.running(), world.drained), (0, 1));
+}

@@ -380,3 +380,20 @@ fn an_update_that_fails_meanwhile_goes_back_later() {
     assert_eq!((world.state("a"), world.view("a").observed_generation), (State::RunningOk, 1));
     assert!(world.view("a").failed_update.is_some());
 }
+
+#[test]
+fn an_unhealthy_workload_is_restarted_later() {
+    use crate::domain::health_check::{Check, Health, HealthCheck, Test};
+    let check = Check::new(Test::Shell("probe".to_owned()));
+    let mut world = World::new();
+    world.apply(&[&workload("a", |spec| spec.health_check = Some(HealthCheck::On(check)))]);
+    world.becomes("a", Health::Healthy);
+    world.pass(MINUTE);
+    world.quiesce(limits::QUIESCE_MS);
+    world.becomes("a", Health::Unhealthy);
+    world.pass(MINUTE);
+    world.expect_no_deed();
+    assert_eq!((world.running(), world.view("a").awaits_resume), (1, true));
+    world.resume();
+    assert_eq!((world.running(), world.view("a").restart_count), (1, 1));
+}

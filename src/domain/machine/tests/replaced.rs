@@ -321,3 +321,18 @@ fn it_is_known_again_though_something_took_its_place_meanwhile() {
     assert_eq!(world.store.kept.engine, id("A"));
     assert!(world.twins.is_empty(), "{:?}", world.twins);
 }
+
+#[test]
+fn a_store_that_cannot_write_is_told_of_the_engine_once_and_again_when_it_is_met_again() {
+    let mut engine = Engine::default();
+    engine.identity = id("A");
+    let mut store = Store::new();
+    store.fails = true;
+    let mut world = World::before(store, engine);
+    come_up(&mut world);
+    world.pass(120_000);
+    assert_eq!((world.store.commits, &world.store.kept.engine), (1, &None));
+    world.store.fails = false;
+    come_up(&mut world);
+    assert_eq!(world.store.kept.engine, id("A"));
+}

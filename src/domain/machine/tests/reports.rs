@@ -81,6 +81,37 @@ fn b10_restarts_are_counted_over_restarts_of_engine_and_agent() {
     assert_eq!((world.state("web"), world.view("web").restart_count), (State::RunningOk, 4));
 }
 
+/// It ended while no agent was there to see it.
+#[test]
+fn b28_under_always_whatever_does_not_run_is_started() {
+    let ways = [0, 1, 137, 143, 255].map(|code| (Some(Phase::Exited), code));
+    for (phase, code) in ways.into_iter().chain([(Some(Phase::Dead), 1), (None, 0)]) {
+        let mut world = World::new();
+        world.apply(&[&workload("web", |_| {})]);
+        world.pass(40_000);
+        let name = world.engine.containers.keys().next().unwrap().clone();
+        match &phase {
+            Some(phase) => {
+                let made = world.engine.find_mut(&name);
+                (made.phase, made.exit_code) = (phase.clone(), code);
+            }
+            None => world.engine.containers.clear(),
+        }
+        let mut world = world.restart_agent(BOOT);
+        world.pass(limits::RESTART_DELAY_MS);
+        let runs = (world.state("web"), world.running(), world.engine.containers.len());
+        assert_eq!(runs, (State::RunningOk, 1, 1), "{phase:?} {code}");
+    }
+    // Made, and never started.
+    let mut world = World::new();
+    world.unanswered.push("start");
+    world.fail_next("start", &[FaultKind::Trouble]);
+    world.apply(&[&workload("web", |_| {})]);
+    assert_eq!(world.engine.containers.values().next().unwrap().phase, Phase::Created);
+    let world = world.restart_agent(BOOT);
+    assert_eq!((world.state("web"), world.running()), (State::RunningOk, 1));
+}
+
 #[test]
 fn b34_restarts_are_counted_though_the_container_is_made_anew() {
     let mut world = World::new();

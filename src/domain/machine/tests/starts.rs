@@ -59,6 +59,8 @@ fn leftovers_are_removed_after_all_that_is_to_run() {
     // The first of the two has a container that is to go and cannot yet.
     world.fail_next("remove", &[FaultKind::Trouble]);
     world.apply(&[&workload("a", |spec| spec.image = "image:2".to_owned())]);
+    world.pass(30_000);
+    assert_eq!((world.count("remove"), world.engine.containers.len()), (1, 3));
     world.cut_power();
     world.engine.calls.clear();
     world.crash();

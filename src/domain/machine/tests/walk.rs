@@ -8,7 +8,7 @@ use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::directory::{Content, Found};
 use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
-use crate::domain::names::Source;
+use crate::domain::names::{EngineId, Source};
 use crate::domain::record::{Desired, Origin};
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
@@ -233,7 +233,7 @@ fn turn_one(world: &mut World, random: &mut Random) {
 
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(34) {
+    match random.below(36) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
@@ -290,11 +290,31 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         29 => turn_one(world, random),
         30 => hold_still(world, random),
         31 if random.below(3) == 0 => drain(world, random),
+        32 => change_engines(world, random),
+        33 => world.engine.clock_ahead = i64::try_from(random.below(1 << 40)).unwrap(),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
         begin_again(world, random);
     }
+}
+
+/// The engine is another one, or the one before again.
+fn change_engines(world: &mut World, random: &mut Random) {
+    if !world.engine.gone {
+        super::engine::kill_engine(world);
+    }
+    if world.died.is_some() {
+        return;
+    }
+    let name = |n| Some(EngineId::new(format!("engine {n}")));
+    // At times it does not say, or says the same.
+    if world.engine.other.1.is_none() {
+        world.engine.identity = random.pick(&[None, Some(0)]).and_then(name);
+        world.engine.other.1 = random.pick(&[None, Some(0), Some(1)]).and_then(name);
+    }
+    world.engine.change_disks();
+    super::engine::revive_engine(world);
 }
 
 fn running_names(world: &World) -> Vec<String> {

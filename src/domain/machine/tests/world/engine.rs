@@ -33,6 +33,8 @@ pub struct Engine {
     pub clock_ahead: i64,
     /// What it calls itself.
     pub identity: Option<EngineId>,
+    /// What is on its other disk, and what it calls itself there.
+    pub other: (BTreeMap<String, Made>, Option<EngineId>),
     /// Every operation that reached it, as a word.
     pub calls: Vec<String>,
     /// Faults for the next calls of this word.
@@ -81,10 +83,16 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, clock_ahead, identity, unremovable, gone, late, last, ends, .. } =
-            self;
-        let kept = Self { containers, clock_ahead, identity, ..Self::default() };
+        let Self { containers, clock_ahead, identity, other, .. } = self;
+        let Self { unremovable, gone, late, last, ends, .. } = self;
+        let kept = Self { containers, clock_ahead, identity, other, ..Self::default() };
         Self { unremovable, gone, late, last, ends, ..kept }
+    }
+
+    /// Puts the other disk under it.
+    pub fn change_disks(&mut self) {
+        std::mem::swap(&mut self.containers, &mut self.other.0);
+        std::mem::swap(&mut self.identity, &mut self.other.1);
     }
 
     /// The wall clock when the boot clock says `now`.

@@ -24,6 +24,8 @@ mod engine;
 
 mod fuse;
 
+mod held;
+
 mod store;
 
 pub use engine::{Engine, Made, made, reading};
@@ -303,14 +305,7 @@ impl World {
         let at = self.clocks();
         let was_held = self.machine.quiesced.is_some();
         let effects = self.machine.step(at, event);
-        if was_held && self.machine.quiesced.is_some() {
-            let deed = effects.iter().find(|effect| is_deed(effect));
-            assert!(deed.is_none(), "done while reconciling is held: {deed:?}");
-        }
-        if self.machine.drain.is_some() {
-            let begun = effects.iter().find(|effect| is_begun(effect));
-            assert!(begun.is_none(), "begun while the agent ends: {begun:?}");
-        }
+        self.check_held(was_held, &effects);
         for step in released {
             self.release(step);
         }
@@ -591,25 +586,4 @@ impl World {
 
 fn writes_of(batch: &[Commit]) -> Vec<&Write> {
     batch.iter().flat_map(|commit| &commit.writes).collect()
-}
-
-/// Something is done on the engine.
-fn is_deed(effect: &Effect) -> bool {
-    match effect {
-        Effect::Run(step) => !matches!(step.op, Op::Inspect(_)),
-        Effect::Pull(..) => true,
-        _ => false,
-    }
-}
-
-/// Something is made or started.
-fn is_begun(effect: &Effect) -> bool {
-    match effect {
-        Effect::Run(step) => {
-            let ends = matches!(step.op, Op::Inspect(_) | Op::Signal(..) | Op::Remove(_));
-            !ends
-        }
-        Effect::Pull(..) => true,
-        _ => false,
-    }
 }
