@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bargee::domain::effect::{Op, StepId};
 use bargee::domain::intent::Entry;
 use bargee::domain::names::ContainerId;
+use bargee::domain::observed::Phase;
 use bargee::domain::record::Desired;
 
 use crate::agent::STORE;
@@ -76,7 +77,8 @@ impl World {
         }
         let run = self.engine.runs.get(&made.id)?;
         let works = match run.ended {
-            None => true,
+            // What somebody has frozen does not work, for all that an agent can tell.
+            None => made.phase != Phase::Paused,
             Some((cause, ..)) => cause == Cause::Signal && !self.engine.netless.contains(&made.id),
         };
         let (last_at, last) = self.engine.last_begun.get(uid)?;
