@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every test, from a clean clone on a bare Debian 12.
 #
-#   scripts/test.sh [--fast]       --fast: without the ARM build and its tests
+#   scripts/test.sh [--fast|--long]     --fast: without the ARM build and its tests
+#                                       --long: ten million steps of the simulation, not one
 #
 # Installs what is missing, starts the engines it needs and takes them away again, by process id.
 # Ends at the first failing step with a code other than 0.
@@ -14,7 +15,8 @@ FAST=
 case ${1:-} in
     '') ;;
     --fast) FAST=yes ;;
-    *) die "usage: scripts/test.sh [--fast]" ;;
+    --long) export BARGEE_SIM_STEPS=10000000 ;;
+    *) die "usage: scripts/test.sh [--fast|--long]" ;;
 esac
 
 # Tests put everything into the temporary folder, so whatever one leaves behind is found by it.

@@ -6,12 +6,14 @@ use std::fmt;
 use std::fs::File;
 use std::io::{ErrorKind, Read};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use log::LevelFilter;
 
-use crate::limits::{BODY_BYTES, WORKERS};
+use crate::limits::{AGENT_LOG_BYTES, BODY_BYTES, WORKERS};
 use crate::yaml::field::{Field, Shape};
 use crate::yaml::nearest::nearest;
+use crate::yaml::size::show_size;
 use crate::yaml::{self, Bounds, Flaws};
 
 mod values;
@@ -24,28 +26,33 @@ pub const DEFAULT_PATH: &str = "/etc/bargee/config.yaml";
 
 const ROOT: Shape = Shape {
     path: "",
-    keys: &["node", "engine", "engineUrl", "dataDir", "manifestsDir", "api", "workers", "log"],
-    later: &["shutdown"],
+    keys: &[
+        "node",
+        "engine",
+        "engineUrl",
+        "dataDir",
+        "manifestsDir",
+        "api",
+        "workers",
+        "log",
+        "shutdown",
+    ],
+    later: &[],
 };
 const API: Shape = Shape { path: "api", keys: &["socket"], later: &["listen", "tokenFile"] };
 const LOG: Shape =
-    Shape { path: "log", keys: &["level"], later: &["file", "maxSize", "reconcileEvery"] };
+    Shape { path: "log", keys: &["level", "file", "maxSize", "reconcileEvery"], later: &[] };
+
+const SHUTDOWN: Shape = Shape { path: "shutdown", keys: &["policy", "perContainer"], later: &[] };
 
 /// Variables of keys that are not built yet.
-const LATER_VARIABLES: &[&str] = &[
-    "BARGEE_API_LISTEN",
-    "BARGEE_API_TOKEN_FILE",
-    "BARGEE_LOG_FILE",
-    "BARGEE_LOG_MAX_SIZE",
-    "BARGEE_LOG_RECONCILE_EVERY",
-    "BARGEE_SHUTDOWN_POLICY",
-    "BARGEE_SHUTDOWN_PER_CONTAINER",
-];
+const LATER_VARIABLES: &[&str] = &["BARGEE_API_LISTEN", "BARGEE_API_TOKEN_FILE"];
 
 /// A key and the other places it can be set in.
 struct Key {
     name: &'static str,
     variable: &'static str,
+    /// Empty: it is no flag.
     flag: &'static str,
 }
 
@@ -59,9 +66,22 @@ const MANIFESTS_DIR: Key =
 const API_SOCKET: Key = Key { name: "api.socket", variable: "BARGEE_API_SOCKET", flag: "--socket" };
 const WORKER_COUNT: Key = Key { name: "workers", variable: "BARGEE_WORKERS", flag: "--workers" };
 const LOG_LEVEL: Key = Key { name: "log.level", variable: "BARGEE_LOG_LEVEL", flag: "--log-level" };
+const SHUTDOWN_POLICY: Key =
+    Key { name: "shutdown.policy", variable: "BARGEE_SHUTDOWN_POLICY", flag: "" };
+const SHUTDOWN_PER_CONTAINER: Key =
+    Key { name: "shutdown.perContainer", variable: "BARGEE_SHUTDOWN_PER_CONTAINER", flag: "" };
 
-/// In the order of the documentation.
-const KEYS: [&Key; 8] = [
+const LOG_FILE: Key = Key { name: "log.file", variable: "BARGEE_LOG_FILE", flag: "--log-file" };
+const LOG_MAX_SIZE: Key =
+    Key { name: "log.maxSize", variable: "BARGEE_LOG_MAX_SIZE", flag: "--log-max-size" };
+const RECONCILE_EVERY: Key = Key {
+    name: "log.reconcileEvery",
+    variable: "BARGEE_LOG_RECONCILE_EVERY",
+    flag: "--log-reconcile-every",
+};
+
+/// In the order of the documentation; those that are no flags come last.
+const KEYS: [&Key; 13] = [
     &NODE,
     &ENGINE,
     &ENGINE_URL,
@@ -70,6 +90,11 @@ const KEYS: [&Key; 8] = [
     &API_SOCKET,
     &WORKER_COUNT,
     &LOG_LEVEL,
+    &LOG_FILE,
+    &LOG_MAX_SIZE,
+    &RECONCILE_EVERY,
+    &SHUTDOWN_POLICY,
+    &SHUTDOWN_PER_CONTAINER,
 ];
 
 /// The values of the flags that were given.
@@ -91,6 +116,12 @@ pub struct Flags {
     pub workers: Option<String>,
     /// `--log-level`
     pub log_level: Option<String>,
+    /// `--log-file`
+    pub log_file: Option<String>,
+    /// `--log-max-size`
+    pub log_max_size: Option<String>,
+    /// `--log-reconcile-every`
+    pub reconcile_every: Option<String>,
 }
 
 /// The whole configuration.
@@ -112,6 +143,16 @@ pub struct Settled {
     pub workers: Setting<usize>,
     /// Least level that is logged.
     pub log_level: Setting<LevelFilter>,
+    /// Where the log goes; `None`: standard error.
+    pub log_file: Setting<Option<PathBuf>>,
+    /// Bytes of the log file, and of the older one beside it.
+    pub log_max_bytes: Setting<u64>,
+    /// Passes that are told in one line; 0: none.
+    pub reconcile_every: Setting<u64>,
+    /// What becomes of workloads when the agent is told to end.
+    pub shutdown_policy: Setting<ShutdownPolicy>,
+    /// How long the stop of each may take in a drain; `None`: as its manifest says.
+    pub shutdown_per_container: Setting<Option<Duration>>,
 }
 
 /// A value and where it came from.
@@ -152,6 +193,25 @@ impl EngineKind {
     }
 }
 
+/// What becomes of workloads when the agent is told to end.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum ShutdownPolicy {
+    /// They go on.
+    LeaveRunning,
+    /// They are stopped, and the next agent starts them again.
+    Drain,
+}
+
+impl ShutdownPolicy {
+    /// As the config names it.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::LeaveRunning => "leave-running",
+            Self::Drain => "drain",
+        }
+    }
+}
+
 impl fmt::Display for Origin {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -168,6 +228,9 @@ impl Settled {
         let url = format!("unix://{}", self.engine_socket.value.display());
         let level = self.log_level.value.as_str().to_ascii_lowercase();
         let path = |path: &Path| path.display().to_string();
+        let every = self.reconcile_every.value.to_string();
+        let policy = self.shutdown_policy.value.as_str().to_owned();
+        let per_container = values::shown_per_container(self.shutdown_per_container.value);
         let rows = [
             (&NODE, self.node.value.clone(), &self.node.origin),
             (&ENGINE, self.engine.value.as_str().to_owned(), &self.engine.origin),
@@ -177,6 +240,11 @@ impl Settled {
             (&API_SOCKET, path(&self.api_socket.value), &self.api_socket.origin),
             (&WORKER_COUNT, self.workers.value.to_string(), &self.workers.origin),
             (&LOG_LEVEL, level, &self.log_level.origin),
+            (&LOG_FILE, values::show_log_file(self), &self.log_file.origin),
+            (&LOG_MAX_SIZE, show_size(self.log_max_bytes.value), &self.log_max_bytes.origin),
+            (&RECONCILE_EVERY, every, &self.reconcile_every.origin),
+            (&SHUTDOWN_POLICY, policy, &self.shutdown_policy.origin),
+            (&SHUTDOWN_PER_CONTAINER, per_container, &self.shutdown_per_container.origin),
         ];
         rows.map(|(key, value, origin)| (key.name, value, origin.to_string())).into()
     }
@@ -251,7 +319,7 @@ impl Given {
     fn mapping(&mut self, field: &Field<'_>, shape: &Shape, path: &Path, flaws: &mut Flaws) {
         let Some(members) = field.members(shape, flaws) else { return };
         for (name, value) in members.all().filter(|(name, _)| shape.keys.contains(name)) {
-            let inner = [&API, &LOG].into_iter().find(|inner| inner.path == name);
+            let inner = [&API, &LOG, &SHUTDOWN].into_iter().find(|inner| inner.path == name);
             if let Some(inner) = inner.filter(|_| shape.path.is_empty()) {
                 self.mapping(&value, inner, path, flaws);
                 continue;
@@ -282,8 +350,10 @@ impl Given {
     fn flags(&mut self, flags: &Flags) {
         let Flags { node, engine, engine_url, data_dir, .. } = flags;
         let Flags { manifests_dir, api_socket, workers, log_level, .. } = flags;
+        let Flags { log_file, log_max_size, reconcile_every, .. } = flags;
         let first = [node, engine, engine_url, data_dir];
         let values = first.into_iter().chain([manifests_dir, api_socket, workers, log_level]);
+        let values = values.chain([log_file, log_max_size, reconcile_every]);
         for (key, value) in KEYS.into_iter().zip(values) {
             if let Some(value) = value {
                 self.add(key, value, Origin::Flag(key.flag));
@@ -303,6 +373,13 @@ impl Given {
         let api_socket = self.pick(&API_SOCKET, socket, values::socket);
         let workers = self.pick(&WORKER_COUNT, WORKERS, values::workers);
         let log_level = self.pick(&LOG_LEVEL, LevelFilter::Info, values::log_level);
+        let log_file = self.pick(&LOG_FILE, None, values::log_file);
+        let log_max_bytes = self.pick(&LOG_MAX_SIZE, AGENT_LOG_BYTES, values::log_max_size);
+        let reconcile_every = self.pick(&RECONCILE_EVERY, 0, values::reconcile_every);
+        let leave = ShutdownPolicy::LeaveRunning;
+        let shutdown_policy = self.pick(&SHUTDOWN_POLICY, leave, values::shutdown_policy);
+        let shutdown_per_container =
+            self.pick(&SHUTDOWN_PER_CONTAINER, None, values::per_container);
         let mut settled = Settled {
             node,
             engine,
@@ -312,6 +389,11 @@ impl Given {
             api_socket,
             workers,
             log_level,
+            log_file,
+            log_max_bytes,
+            reconcile_every,
+            shutdown_policy,
+            shutdown_per_container,
         };
         if settled.node.origin == Origin::Default {
             settled.node.value = self.node_by_host_name(host_name);

@@ -30,12 +30,34 @@ pub const REFUSALS: u32 = 5;
 pub const HOST_PATH_LOOK_MS: u64 = 5_000;
 /// A container in a passing state (removing, stopping) is read again after this time.
 pub const PASSING_STATE_LOOK_MS: u64 = 5_000;
+/// A container that somebody else is removing for this long is replaced; what is left of it is
+/// removed when the engine can.
+pub const REMOVING_MS: u64 = 60_000;
 /// After SIGKILL was sent and the container still runs, it is sent again after this time.
 pub const KILL_AGAIN_MS: u64 = 10_000;
+/// Reconciling is held this long when nobody says how long.
+pub const QUIESCE_MS: u64 = 900_000;
+/// And this long at most: one that is forgotten must end.
+pub const QUIESCE_MAX_MS: u64 = 24 * 3_600_000;
+/// A drain takes this long in all before what still lives is killed.
+pub const DRAIN_MS: u64 = 180_000;
+/// And this long after it, to see the end of what was killed.
+pub const DRAIN_KILL_MS: u64 = 5_000;
+/// A drain gives up when it could neither record nor send a stop for this long.
+pub const DRAIN_BLOCKED_MS: u64 = 10_000;
 /// An exit this long before the agent is told to stop is taken for a part of a shutdown.
 pub const SHUTDOWN_EXIT_MS: u64 = 5_000;
 /// A start that waits this long for the store goes without: a crash restart on a flash that stalls.
 pub const START_GATE_MS: u64 = 2_000;
+
+/// A wall clock that differs by this much from what passed on the boot clock was set.
+pub const CLOCK_SET_MS: u64 = 30_000;
+/// An engine that has none of the containers may be followed by the one that has them within this
+/// time: a disk that is mounted late.
+pub const ENGINE_REPLACED_MS: u64 = 300_000;
+/// Containers that must be missing, and all of them, so that an engine that calls itself as before
+/// counts as another one; a single one may have been removed by hand.
+pub const ENGINE_REPLACED_CONTAINERS: usize = 2;
 
 /// `schedule` of a workload when the manifest names none.
 pub const SCHEDULE: u32 = 100;
@@ -43,6 +65,15 @@ pub const SCHEDULE: u32 = 100;
 pub const SCHEDULE_MAX: u32 = 1_000_000;
 /// Calls to start a container that are in flight at once, apart from all other calls.
 pub const STARTS: usize = 4;
+
+/// Time between two probes of a health check that names none, as in Docker.
+pub const HEALTH_INTERVAL_MS: u64 = 30_000;
+/// Longest probe of a health check that names none.
+pub const HEALTH_TIMEOUT_MS: u64 = 30_000;
+/// Failed probes in a row that make unhealthy when a health check names no number.
+pub const HEALTH_RETRIES: u32 = 3;
+/// How much is kept of what a failed probe said.
+pub const HEALTH_WORDS_BYTES: usize = 256;
 
 /// Size of one log file of a container when the manifest names none.
 pub const LOG_FILE_BYTES: u64 = 10 << 20;
@@ -168,6 +199,10 @@ pub const MANIFEST_NAME_BYTES: usize = 128;
 pub const MANIFEST_SPAN_MS: u64 = 24 * 3_600_000;
 /// Shortest `restart.delay`: a delay of nothing is a busy loop.
 pub const RESTART_DELAY_MIN_MS: u64 = 100;
+/// Shortest interval and timeout of a health check: each probe is a process.
+pub const HEALTH_SPAN_MIN_MS: u64 = 100;
+/// Most failed probes that a health check may allow.
+pub const HEALTH_RETRIES_MAX: u32 = 100;
 /// Log files kept of one workload.
 pub const LOG_FILES: u32 = 100;
 /// Size of a manifest in the store. It was within the bounds above before its defaults were filled
@@ -260,17 +295,50 @@ pub const FINISH_MS: u64 = 2_000;
 pub const STOP_MS: u64 = 4_000;
 /// CPU and memory of running workloads are read this often.
 pub const STATS_MS: u64 = 10_000;
+/// Samples from one look at the processes of all running workloads to the next; one that is not
+/// found is looked for again with the next sample.
+pub const CENSUS_SAMPLES: u64 = FULL_COMPARE_MS / STATS_MS;
 /// Workloads whose two cgroup files stay open between samples; those of the rest are opened each
 /// time, so that a thousand workloads do not use up the descriptors.
 pub const STATS_KEPT_OPEN: usize = 256;
 
+// --- the agent's own log -----------------------------------------------------------------------
+
+/// Size of the log file when the config names none; one older file of this size is kept beside it.
+pub const AGENT_LOG_BYTES: u64 = 1 << 20;
+/// Smallest size of the log file that a config may name.
+pub const AGENT_LOG_MIN_BYTES: u64 = 16 << 10;
+/// Largest size of the log file that a config may name.
+pub const AGENT_LOG_MAX_BYTES: u64 = 1 << 30;
+/// One line of the log; the rest of a longer one is cut off.
+pub const AGENT_LOG_LINE_BYTES: usize = 8 << 10;
+/// Lines that wait for the thread that writes them; more are dropped and counted.
+pub const AGENT_LOG_QUEUE: usize = 256;
+/// After a line was written, the same one is counted rather than written for this time.
+pub const AGENT_LOG_REPEAT_MS: u64 = 3_600_000;
+/// How often the same warning or error is written in that time, with others in between.
+pub const AGENT_LOG_SAME_TROUBLES: u32 = 3;
+/// How often the same line of information is written in that time.
+pub const AGENT_LOG_SAME_NEWS: u32 = 12;
+/// Lines that repeats are known of.
+pub const AGENT_LOG_LINES_KNOWN: usize = 32;
+/// At a stop, lines that wait get this long to be written.
+pub const AGENT_LOG_STOP_MS: u64 = 500;
+/// Largest `log.reconcileEvery`.
+pub const RECONCILE_EVERY_MAX: u64 = 1_000_000;
+
 const _: () = assert!(RESTART_DELAY_MS <= RESTART_MAX_DELAY_MS);
+const _: () = assert!(QUIESCE_MS <= QUIESCE_MAX_MS);
+const _: () = assert!(DRAIN_BLOCKED_MS > ENGINE_LOOK_MS && DRAIN_BLOCKED_MS < DRAIN_MS);
 const _: () = assert!(RESTART_DELAY_MIN_MS <= RESTART_DELAY_MS);
 // A process that ends at once is never stuck with the defaults: 10, 20, 40, 80, 160, 300 s.
 const _: () = assert!(RESTART_DELAY_MS * 31 + RESTART_MAX_DELAY_MS > STUCK_MS);
 const _: () = assert!(STABLE_MS < STUCK_MS);
 const _: () =
     assert!(RESTART_MAX_DELAY_MS <= MANIFEST_SPAN_MS && STOP_GRACE_MS <= MANIFEST_SPAN_MS);
+const _: () = assert!(HEALTH_INTERVAL_MS >= HEALTH_SPAN_MIN_MS);
+const _: () = assert!(HEALTH_RETRIES <= HEALTH_RETRIES_MAX);
+const _: () = assert!(HEALTH_WORDS_BYTES <= ENGINE_WORDS_BYTES);
 const _: () = assert!(STORED_MANIFEST_BYTES > 7 * BODY_BYTES);
 // YAML finds no key that is longer than 1,024 characters, and a name may double when escaped.
 const _: () = assert!(MANIFEST_NAME_BYTES * 2 < 1_024);
@@ -290,4 +358,7 @@ const _: () = assert!(MANIFEST_CALM_LOOK_MS < MANIFEST_WRITING_MS);
 const _: () = assert!(CLI_ANSWER_MS > ASK_MS, "the agent's own 504 comes before the client's");
 const _: () = assert!(DEPLOY_SETTLED_MS < DEPLOY_WAIT_MS && DEPLOY_POLL_MS < DEPLOY_SETTLED_MS);
 const _: () = assert!(TASK_POLL_FIRST_MS < TASK_POLL_MS && TASK_POLL_MS < TASK_WAIT_MS);
-const _: () = assert!(STOP_MS < 5_000, "the agent promises to stop within 5 s");
+const _: () = assert!(AGENT_LOG_LINE_BYTES as u64 <= AGENT_LOG_MIN_BYTES);
+const _: () =
+    assert!(AGENT_LOG_MIN_BYTES <= AGENT_LOG_BYTES && AGENT_LOG_BYTES <= AGENT_LOG_MAX_BYTES);
+const _: () = assert!(STOP_MS + AGENT_LOG_STOP_MS < 5_000, "the agent promises to stop within 5 s");

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::scope;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop,
+    Declared, Log, Network, Pull, Rerun, Resources, Restart, RestartPolicy, Spec, Stop,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::fault::Fault;
@@ -176,7 +176,9 @@ fn spec() -> Spec {
         mounts: Vec::new(),
         network: Network::Bridge,
         restart: Restart { policy: RestartPolicy::Never, ..Restart::default() },
+        rerun: Rerun::Never,
         stop: Stop { signal: Some("SIGKILL".to_owned()), grace: Span::seconds(1) },
+        health_check: None,
         resources: Resources::default(),
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },

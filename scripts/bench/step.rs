@@ -112,6 +112,7 @@ impl World {
             engine: "docker",
             store: StoreId::new(STORE),
             whole: true,
+            known_engine: None,
             boot: BootId::new("boot"),
             token: "token".to_owned(),
             entries: Vec::new(),
@@ -120,6 +121,7 @@ impl World {
             records,
             notices: Vec::new(),
             manifests: Place { path: "/m".into(), is_default: true },
+            quiesce: None,
         };
         let now = Now { tick: Tick(1_000_000), wall_ms: 1_000_000 };
         let (machine, first) = Machine::new(start, now);
@@ -246,11 +248,13 @@ fn record(n: usize) -> Result<Record> {
     let run = Run {
         started_at_ns: 1_796_040_714_852_890_716,
         since,
+        since_ms: 0,
         pid: 4_000,
         ip: Some("10.0.0.2".to_owned()),
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{n:064x}"),
         stop_signal: None,
+        health: None,
     };
     let current = Instance {
         name: InstanceName::new(format!("bargee-w-{n}-0123abcd")),
@@ -296,7 +300,7 @@ fn listed(record: &Record) -> Listed {
         node: "bench".to_owned(),
     };
     let id = current.container.clone().expect("every container here has an id");
-    Listed { id, phase: Phase::Running, tags, misnamed: false }
+    Listed { id, phase: Phase::Running, tags, misnamed: false, health: None }
 }
 
 /// The same with texts of its own, as each listing that is read from an engine.
@@ -315,7 +319,7 @@ fn as_read(listed: &Listed) -> Listed {
         ..*tags
     };
     let (id, phase) = (ContainerId::new(id.as_str()), listed.phase.clone());
-    Listed { id, phase, tags, misnamed: listed.misnamed }
+    Listed { id, phase, tags, misnamed: listed.misnamed, health: listed.health }
 }
 
 fn reading(listed: &Listed, phase: Phase) -> Reading {
@@ -333,5 +337,6 @@ fn reading(listed: &Listed, phase: Phase) -> Reading {
         ports: vec!["0.0.0.0:8080->80/tcp".to_owned()],
         image_id: format!("sha256:{:064x}", number(listed.id.as_str()).unwrap_or(0)),
         stop_signal: None,
+        verdict: None,
     }
 }

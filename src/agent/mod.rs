@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
-use crossbeam_channel::{Receiver, Sender, bounded, select};
+use crossbeam_channel::{Receiver, Sender, bounded};
 
 use crate::api;
 use crate::config::{EngineKind, Origin, Settled};
@@ -30,11 +30,15 @@ use crate::os::{boot, cgroup, clock, descriptors, random, signal};
 use crate::store::{self, Opened};
 
 use backend::AgentBackend;
+use ending::Ends;
 use inbox::Mail;
 use published::Published;
 use stop::Threads;
 
 mod backend;
+
+mod census;
+mod ending;
 
 mod host;
 
@@ -49,6 +53,8 @@ mod monitor;
 mod published;
 
 mod puller;
+
+mod reconcile_log;
 
 mod stats;
 
@@ -159,6 +165,7 @@ fn run_rooms(
     let first = first.into_iter().filter_map(|effect| published.take(effect)).collect();
     let (inbox, mails) = bounded(limits::INBOX);
     let (ended, monitor_ended) = bounded(0);
+    let (drained, drain_ended) = bounded(1);
     let identity = api::backend::Identity {
         node: config.node.value.clone(),
         store_id: opened.store_id.to_string(),
@@ -169,7 +176,9 @@ fn run_rooms(
     let _presence = announce(&store);
     let rooms =
         Rooms { engine: engine.clone(), published: published.clone(), inbox: inbox.clone(), store };
-    let threads = start_threads(&rooms, config, opened, Core { machine, first, mails, ended })?;
+    let reconcile_every = config.reconcile_every.value;
+    let core = Core { machine, first, mails, drained, ended, reconcile_every };
+    let threads = start_threads(&rooms, config, opened, core)?;
     let settings = config.entries().into_iter().map(|(key, value, _)| (key, value)).collect();
     let backend = AgentBackend::new(identity, settings, rooms, threads.usage.clone());
     let server = api::serve(listener, Arc::new(backend))?;
@@ -178,7 +187,8 @@ fn run_rooms(
         env!("CARGO_PKG_VERSION"),
         config.api_socket.value.display()
     );
-    let outcome = wait_for_end(signals, &monitor_ended);
+    let ends = Ends { signals, monitor: &monitor_ended, drained: &drain_ended };
+    let outcome = ends.wait(config, &inbox);
     // The API's part of the stop counts too.
     let by = clock::boot_ms() + limits::STOP_MS;
     published.stopping.store(true, Ordering::Release);
@@ -213,8 +223,12 @@ struct Core {
     machine: Machine,
     first: Vec<Effect>,
     mails: Receiver<Mail>,
+    /// Told when a drain is over.
+    drained: Sender<()>,
     /// Dropped when the monitor ends, however it ends.
     ended: Sender<()>,
+    /// Passes that are told in one line; 0: none.
+    reconcile_every: u64,
 }
 
 /// Forgets the pids that do not run in their container any more: what was recorded of those runs is
@@ -247,6 +261,7 @@ fn make_machine(
         engine: config.engine.value.as_str(),
         store: opened.store_id.clone(),
         whole: opened.whole,
+        known_engine: opened.engine.clone(),
         boot: BootId::new(boot::boot_id()?),
         token: opened.token.clone(),
         entries: std::mem::take(&mut opened.entries),
@@ -258,6 +273,7 @@ fn make_machine(
             path: manifests_path(config).display().to_string().into(),
             is_default: config.manifests_dir.origin == Origin::Default,
         },
+        quiesce: opened.quiesce.take(),
     };
     Ok(Machine::new(start, now()))
 }
@@ -293,23 +309,12 @@ fn start_threads(
     threads.monitor = Some(monitor::start(core, out, rooms)?);
     let (stop, stopped) = bounded(0);
     threads.watcher = Some(watcher::start(rooms, stopped.clone())?);
-    threads.stats = Some(stats::start(rooms.published.clone(), threads.usage.clone(), stopped)?);
+    threads.stats = Some(stats::start(rooms, threads.usage.clone(), stopped)?);
     threads.stop = Some(stop);
     let (reader, stop_reader) = manifests::start(rooms, &manifests_path(config))?;
     threads.manifests = Some(reader);
     threads.stop_manifests = Some(stop_reader);
     Ok(threads)
-}
-
-fn wait_for_end(signals: &Receiver<i32>, monitor: &Receiver<()>) -> Result<(), AgentError> {
-    select! {
-        recv(signals) -> signal => {
-            log::info!("signal {}: stopping, workloads are left running", signal.unwrap_or(0));
-            Ok(())
-        }
-        // Nothing is ever sent: the channel closes when the thread ends.
-        recv(monitor) -> _ => Err(AgentError::MonitorEnded),
-    }
 }
 
 fn prepare_data_dir(dir: &Path) -> Result<(), AgentError> {

@@ -12,6 +12,7 @@ use crossbeam_channel::{Receiver, Sender};
 use super::inbox::Mail;
 use super::jobs::JobQueue;
 use super::puller::PullJob;
+use super::reconcile_log::{self, ReconcileLog};
 use super::worker::Job;
 use super::{Core, Rooms, now};
 use crate::domain::effect::{Answer, Commit, CommitId, Effect, Level, Op, PullId, Step, StepId};
@@ -19,7 +20,7 @@ use crate::domain::event::{AskId, Event};
 use crate::domain::machine::Machine;
 use crate::engine::cancel::Cancel;
 use crate::limits;
-use crate::os::{clock, thread};
+use crate::os::{clock, log_thread, thread};
 
 /// Where effects go.
 #[derive(Debug)]
@@ -55,6 +56,8 @@ struct Monitor {
     pulls_out: HashMap<PullId, Arc<Cancel>>,
     asks: HashMap<AskId, Sender<(Answer, u64)>>,
     last_ask: u64,
+    reconcile_log: ReconcileLog,
+    drained: Sender<()>,
     /// When the stop has to be over, on the boot clock.
     stop_by_ms: Option<u64>,
 }
@@ -66,8 +69,9 @@ struct Monitor {
 pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<()>> {
     let rooms = rooms.clone();
     thread::spawn("monitor", move || {
-        let Core { machine, first, mails, ended } = core;
+        let Core { machine, first, mails, drained, ended, reconcile_every } = core;
         let jobs = JobQueue::new(out.workers);
+        let reconcile_log = ReconcileLog::new(reconcile_every);
         let mut monitor = Monitor {
             machine,
             rooms,
@@ -83,6 +87,8 @@ pub fn start(core: Core, out: Outlets, rooms: &Rooms) -> io::Result<JoinHandle<(
             pulls_out: HashMap::new(),
             asks: HashMap::new(),
             last_ask: 0,
+            reconcile_log,
+            drained,
             stop_by_ms: None,
         };
         monitor.apply(first);
@@ -139,10 +145,16 @@ impl Monitor {
     }
 
     fn step(&mut self, event: Event) {
-        let began = clock::boot_ms();
+        let began = clock::boot_us();
+        let cause = reconcile_log::cause(&event);
         let effects = self.machine.step(now(), event);
+        let stepped = clock::boot_us().saturating_sub(began);
+        let passed = self.machine.take_passed();
+        if let Some(line) = self.reconcile_log.note(cause, passed, &effects, stepped) {
+            log::info!(target: log_thread::FIGURES, "{line}");
+        }
         self.apply(effects);
-        let took = clock::boot_ms().saturating_sub(began);
+        let took = clock::boot_us().saturating_sub(began) / 1_000;
         if took >= limits::TURN_WARN_MS {
             log::warn!("a turn of the monitor took {took} ms");
         }
@@ -181,11 +193,14 @@ impl Monitor {
                 Effect::Pull(pull, image) => self.pulls.push_back((pull, image)),
                 Effect::CancelPull(pull) => self.cancel_pull(pull),
                 Effect::List(id) => self.jobs.add_list(id),
+                Effect::Identify => published.ask_identity(),
                 Effect::ReopenStream => {
                     published.ask_reopen();
                     self.rooms.engine.close_events();
                 }
                 Effect::Answer(ask, answer) => self.answer(ask, answer),
+                // Of one drain there is one end, and room for it.
+                Effect::Drained => drop(self.drained.try_send(())),
                 Effect::Log(Level::Warn, text) => log::warn!("{text}"),
                 Effect::Log(Level::Info, text) => log::info!("{text}"),
                 shown @ (Effect::Publish(..)

@@ -28,6 +28,8 @@ pub struct Published {
     pub stopping: AtomicBool,
     /// The event stream is closed on purpose, to be opened again.
     reopening: AtomicBool,
+    /// The engine is to say what it calls itself ahead of the next listing.
+    identifying: AtomicBool,
 }
 
 #[derive(Debug, Default)]
@@ -49,6 +51,7 @@ impl Published {
             transition_came: Condvar::new(),
             stopping: AtomicBool::new(false),
             reopening: AtomicBool::new(false),
+            identifying: AtomicBool::new(false),
         }
     }
 
@@ -128,6 +131,16 @@ impl Published {
     /// Whether the stream that just ended was closed on purpose; said once.
     pub fn take_reopen(&self) -> bool {
         self.reopening.swap(false, Ordering::AcqRel)
+    }
+
+    /// The engine is to say what it calls itself ahead of the next listing.
+    pub fn ask_identity(&self) {
+        self.identifying.store(true, Ordering::Release);
+    }
+
+    /// Whether the engine is to say what it calls itself; said once.
+    pub fn take_identity(&self) -> bool {
+        self.identifying.swap(false, Ordering::AcqRel)
     }
 
     /// Wakes who waits, so that it sees that the agent stops.

@@ -1,4 +1,5 @@
-//! CPU and memory of running workloads, read from their cgroups every 10 s.
+//! CPU and memory of running workloads, read from their cgroups every 10 s, and whether their
+//! processes live.
 
 use std::collections::HashMap;
 use std::io;
@@ -9,9 +10,13 @@ use std::time::Duration;
 use crossbeam_channel::{Receiver, RecvTimeoutError};
 use parking_lot::RwLock;
 
-use super::published::Published;
+use super::Rooms;
+use super::census::Census;
+use super::inbox::Mail;
 use crate::api::backend::Usage;
+use crate::domain::event::Event;
 use crate::domain::names::Uid;
+use crate::domain::view::View;
 use crate::limits;
 use crate::os::cgroup::Sampler;
 use crate::os::{clock, thread};
@@ -23,24 +28,27 @@ pub type Usages = Arc<RwLock<HashMap<Uid, Usage>>>;
 ///
 /// # Errors
 /// The system has no more threads.
-pub fn start(
-    published: Arc<Published>,
-    usages: Usages,
-    stopped: Receiver<()>,
-) -> io::Result<JoinHandle<()>> {
+pub fn start(rooms: &Rooms, usages: Usages, stopped: Receiver<()>) -> io::Result<JoinHandle<()>> {
+    let (published, inbox) = (rooms.published.clone(), rooms.inbox.clone());
     thread::spawn("stats", move || {
         let mut sampler = Sampler::new("/proc");
+        let mut census = Census::new("/proc");
         let period = Duration::from_millis(limits::STATS_MS);
         while stopped.recv_timeout(period) == Err(RecvTimeoutError::Timeout) {
-            let sampled = sample(&mut sampler, &published);
-            *usages.write() = sampled;
+            let views = published.workloads();
+            *usages.write() = sample(&mut sampler, &views);
+            let running = views.iter().filter(|view| view.pid != 0);
+            let running = running.filter_map(|view| Some((view.container.as_ref()?, view.pid)));
+            for (id, pid) in census.take(running) {
+                // What is not taken now is found again.
+                let _ = inbox.try_send(Mail::Event(Event::ProcessGone(id, pid)));
+            }
         }
     })
 }
 
 /// One sample of every workload that runs.
-fn sample(sampler: &mut Sampler, published: &Published) -> HashMap<Uid, Usage> {
-    let views = published.workloads();
+fn sample(sampler: &mut Sampler, views: &[Arc<View>]) -> HashMap<Uid, Usage> {
     let running = views.iter().filter(|view| view.pid != 0);
     let running = running.filter_map(|view| Some((view.container.as_ref()?, view)));
     let by_container: HashMap<&str, &Uid> =

@@ -34,7 +34,10 @@ pub fn start(rooms: &Rooms, stopped: Receiver<()>) -> io::Result<JoinHandle<()>>
             }
             let fault = match watched {
                 Ok(Ended::Unreached(fault)) => fault,
-                Ok(Ended::Stream(fault)) | Err(fault) => tell_apart(&rooms, fault),
+                Ok(Ended::Stream(fault)) | Err(fault) => {
+                    let _ = rooms.inbox.send(Mail::Event(Event::StreamLost));
+                    tell_apart(&rooms, fault)
+                }
             };
             if rooms.inbox.send(Mail::Event(Event::StreamDown(fault))).is_err() {
                 return;

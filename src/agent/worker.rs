@@ -40,22 +40,27 @@ pub fn start(name: &str, rooms: &Rooms, jobs: Receiver<Job>) -> io::Result<JoinH
                     let result = guarded("carry out a step", || carry_out(&rooms.engine, &step.op));
                     Event::StepDone(step.id, result)
                 }
-                Job::List(id) => {
-                    let result = guarded("list containers", || rooms.engine.list());
-                    if let Ok(items) = &result
-                        && let Some(neighbours) = neighbours(items, &rooms.store)
-                        && rooms.inbox.send(Mail::Event(Event::Neighbours(neighbours))).is_err()
-                    {
-                        return;
-                    }
-                    Event::Listing(id, result)
-                }
+                Job::List(id) => Event::Listing(id, list(&rooms)),
             };
             if rooms.inbox.send(Mail::Event(event)).is_err() {
                 return;
             }
         }
     })
+}
+
+/// A listing, and ahead of it what it is to be held against. If that cannot be told, the listing
+/// is worth nothing either.
+fn list(rooms: &Rooms) -> Result<Vec<Listed>, Fault> {
+    let tell = |event| drop(rooms.inbox.send(Mail::Event(event)));
+    if rooms.published.take_identity() {
+        tell(Event::Identity(guarded("identify the engine", || rooms.engine.identity())?));
+    }
+    let items = guarded("list containers", || rooms.engine.list())?;
+    if let Some(neighbours) = neighbours(&items, &rooms.store) {
+        tell(Event::Neighbours(neighbours));
+    }
+    Ok(items)
 }
 
 /// Which other stores in a listing have an agent that runs on this device; `None`: there is no

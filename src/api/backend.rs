@@ -43,7 +43,7 @@ pub trait Backend: Send + Sync {
     fn verb(&self, uid: &Uid, verb: Verb) -> Result<(TaskId, u64), AskError>;
     /// The journal, in order.
     fn journal(&self) -> Vec<Arc<Entry>>;
-    /// Passes a journal, adopt or confirm request to the agent: what was done, as one sentence.
+    /// Passes a request that is about the agent itself to it: what was done, as one sentence.
     ///
     /// # Errors
     /// As for `apply`.

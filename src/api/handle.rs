@@ -63,6 +63,8 @@ fn act(action: Action, request: &mut Request, context: &Context) -> Result<Answe
         Action::Replay(seq) => journal::replay(backend, seq)?,
         Action::DropEntry(seq) => journal::drop_entry(backend, seq)?,
         Action::Confirm => journal::confirm(backend)?,
+        Action::Quiesce(span) => journal::quiesce(backend, span)?,
+        Action::Resume => journal::resume(backend)?,
         Action::Adopt(name) => journal::adopt(backend, name.as_deref())?,
         Action::Logs(of) => return logs(context, &of).map(Answer::Stream),
         Action::Events(events) => {
@@ -113,7 +115,10 @@ fn change(backend: &dyn Backend, name: &str, verb: Verb) -> Result<Reply, ApiErr
 
 fn task(backend: &dyn Backend, id: TaskId) -> Result<Reply, ApiError> {
     match backend.task(id) {
-        Some(task) => Ok(Reply::json(200, &workload::task(&task))),
+        Some(task) => {
+            let held = workload::held(&backend.status(), backend.now());
+            Ok(Reply::json(200, &workload::task(&task, held)))
+        }
         None => Err(ApiError::not_found(format!(
             "there is no task {}: it ended long ago, or before the agent was restarted",
             id.0

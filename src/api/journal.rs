@@ -9,6 +9,7 @@ use super::wire;
 use crate::domain::event::Request;
 use crate::domain::intent::{Entry, Intent, Seq};
 use crate::domain::names::Uid;
+use crate::domain::time::Span;
 
 /// All entries, in order.
 pub fn list(backend: &dyn Backend) -> Reply {
@@ -109,6 +110,22 @@ pub fn adopt(backend: &dyn Backend, name: Option<&str>) -> Result<Reply, ApiErro
 /// The agent's.
 pub fn confirm(backend: &dyn Backend) -> Result<Reply, ApiError> {
     act(backend, Request::Confirm)
+}
+
+/// Holds reconciling for a while.
+///
+/// # Errors
+/// The agent's.
+pub fn quiesce(backend: &dyn Backend, span: Span) -> Result<Reply, ApiError> {
+    act(backend, Request::Quiesce(span))
+}
+
+/// Goes on reconciling.
+///
+/// # Errors
+/// The agent's.
+pub fn resume(backend: &dyn Backend) -> Result<Reply, ApiError> {
+    act(backend, Request::Resume)
 }
 
 fn act(backend: &dyn Backend, request: Request) -> Result<Reply, ApiError> {

@@ -184,7 +184,9 @@ impl From<AskError> for ApiError {
             AskError::Refused(Refusal::NotFound(message)) => Self::not_found(message),
             AskError::Refused(Refusal::Conflict(message)) => Self::new(Code::Conflict, message),
             AskError::Refused(Refusal::Busy(message)) => Self::new(Code::Busy, message),
-            AskError::Refused(Refusal::Store(message)) => Self::new(Code::Unavailable, message),
+            AskError::Refused(Refusal::Store(message) | Refusal::Ending(message)) => {
+                Self::new(Code::Unavailable, message)
+            }
             AskError::Late => Self::new(
                 Code::Late,
                 "the agent did not answer in time; what was asked for may still be carried out",
@@ -251,6 +253,7 @@ mod tests {
         assert_eq!(refused(Refusal::Conflict("x".into())), 409);
         assert_eq!(refused(Refusal::Busy("x".into())), 429);
         assert_eq!(refused(Refusal::Store("x".into())), 503);
+        assert_eq!(refused(Refusal::Ending("x".into())), 503);
         assert_eq!(status_of(AskError::Late).0, 504);
         assert_eq!(status_of(AskError::Unavailable("x".into())).0, 503);
     }

@@ -8,7 +8,9 @@ use super::url::{self, Query};
 use crate::domain::event::Verb;
 use crate::domain::intent::Seq;
 use crate::domain::names::Label;
+use crate::domain::time::Span;
 use crate::domain::view::{State, TaskId};
+use crate::limits;
 
 /// What a request asks for.
 #[derive(Clone, PartialEq, Debug)]
@@ -43,6 +45,10 @@ pub enum Action {
     Adopt(Option<String>),
     /// What is held because it is suspicious is as it should be.
     Confirm,
+    /// Hold reconciling for so long.
+    Quiesce(Span),
+    /// Go on reconciling.
+    Resume,
     /// The agent.
     Status,
     /// Its version.
@@ -125,6 +131,8 @@ pub fn route(method: &str, url: &str) -> Result<Action, ApiError> {
         ["v1", "system", "version"] => get(method, Action::Version),
         ["v1", "system", "config"] => get(method, Action::Config),
         ["v1", "system", "confirm"] => post(method, Action::Confirm),
+        ["v1", "system", "quiesce"] => post(method, quiesce(&mut query)?),
+        ["v1", "system", "resume"] => post(method, Action::Resume),
         ["v1", "system", "adopt"] => post(method, Action::Adopt(query.text("name"))),
         _ => Err(no_route(url)),
     }?;
@@ -258,6 +266,15 @@ fn apply(query: &mut Query) -> Result<Action, ApiError> {
     Ok(Action::Apply(ApplyOptions { dry_run, prune, start }))
 }
 
+fn quiesce(query: &mut Query) -> Result<Action, ApiError> {
+    let span = query.span("for")?.unwrap_or(Span(limits::QUIESCE_MS));
+    if span > Span(limits::QUIESCE_MAX_MS) {
+        let most = Span(limits::QUIESCE_MAX_MS).words();
+        return Err(ApiError::invalid(format!("for={}: is longer than {most}", span.words())));
+    }
+    Ok(Action::Quiesce(span))
+}
+
 fn events(query: &mut Query) -> Result<Action, ApiError> {
     let since = query.number("since")?.unwrap_or(0);
     Ok(Action::Events(EventsSince { since, follow: query.switch("follow")? }))
@@ -315,6 +332,10 @@ mod tests {
             ("POST", "/v1/deploy/microservices:apply?prune=true", apply(false, true, false)),
             ("POST", "/v1/deploy/microservices:apply?start&prune=0", apply(false, false, true)),
             ("POST", "/v1/system/confirm", Action::Confirm),
+            ("POST", "/v1/system/quiesce", Action::Quiesce(Span(900_000))),
+            ("POST", "/v1/system/quiesce?for=90s", Action::Quiesce(Span(90_000))),
+            ("POST", "/v1/system/quiesce?for=24h", Action::Quiesce(Span(86_400_000))),
+            ("POST", "/v1/system/resume", Action::Resume),
             ("GET", "/v1/events", events(0, false)),
             ("GET", "/v1/events?since=4&follow", events(4, true)),
             ("GET", "/v1/journal", Action::Journal),
@@ -360,6 +381,9 @@ mod tests {
             ("GET", "/v1/tasks/x", 400, "must be a whole number"),
             ("POST", "/v1/deploy/microservices:apply?prune=all", 400, "allowed are true and"),
             ("GET", "/v1/system/confirm", 405, "allowed: POST"),
+            ("GET", "/v1/system/resume", 405, "allowed: POST"),
+            ("POST", "/v1/system/quiesce?for=soon", 400, "must be a time like 500ms, 60s, 15m"),
+            ("POST", "/v1/system/quiesce?for=25h", 400, "for=25h: is longer than 24h"),
             ("POST", "/v1/deploy/microservices:apply?dryRun=yes", 400, "allowed are true and"),
             ("GET", "/v1/events?since=-1", 400, "must be a whole number"),
             ("GET", "/v1/ms/%", 400, "percent-encoded"),

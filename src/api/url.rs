@@ -1,6 +1,7 @@
 //! Paths and queries of requests: split, decoded, checked.
 
 use super::reply::ApiError;
+use crate::domain::time::Span;
 
 /// The decoded segments of a path and its query, not looked at yet.
 ///
@@ -102,6 +103,18 @@ impl Query {
                 Err(ApiError::invalid(format!("{name}={text}: must be a whole number from 0")))
             }
         }
+    }
+
+    /// Takes `name` as a length of time above zero.
+    ///
+    /// # Errors
+    /// It is none.
+    pub fn span(&mut self, name: &'static str) -> Result<Option<Span>, ApiError> {
+        let Some(text) = self.text(name) else { return Ok(None) };
+        let span = Span::parse(&text);
+        span.map(Some).ok_or_else(|| {
+            ApiError::invalid(format!("{name}={text}: must be a time like 500ms, 60s, 15m or 1h"))
+        })
     }
 
     /// Refuses `name` if it is there.

@@ -40,7 +40,13 @@ pub struct Workload {
     pub substate: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     pub state_info: String,
+    /// Something is to be done for it, and reconciling is held.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub held: bool,
     pub runtime_state: String,
+    /// `starting`, `healthy` or `unhealthy`; absent: it has no check, or does not run.
+    #[serde(skip_serializing_if = "String::is_empty")]
+    pub health: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub pull_progress: Option<PullProgress>,
     #[serde(skip_serializing_if = "String::is_empty")]
@@ -98,6 +104,12 @@ impl Workload {
     pub fn state_words(&self) -> String {
         format!("{}({})", self.state, self.substate)
     }
+
+    /// `State(Substate)`, and the health of what has a check.
+    pub fn state_and_health(&self) -> String {
+        let state = self.state_words();
+        if self.health.is_empty() { state } else { format!("{state} {}", self.health) }
+    }
 }
 
 /// How far a pull has come.
@@ -141,6 +153,9 @@ pub struct Task {
     pub key: String,
     /// `pending`, `running`, `done`, `failed` or `superseded`.
     pub state: String,
+    /// It waits because reconciling is held.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub held: bool,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub message: String,
 }
@@ -200,7 +215,7 @@ pub struct Problem {
     pub message: String,
 }
 
-/// A change of state: one line of `/v1/events`.
+/// A change of state or of health: one line of `/v1/events`.
 #[derive(Serialize, Deserialize, Clone, PartialEq, Eq, Debug)]
 #[serde(rename_all = "camelCase")]
 pub struct Transition {
@@ -219,6 +234,9 @@ pub struct Transition {
     pub from: String,
     /// `State(Substate)` after; `Removed` at the end.
     pub to: String,
+    /// Health after; absent: it has no check, or does not run.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub health: String,
     /// The line beside it.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub info: String,
@@ -251,6 +269,9 @@ pub struct Status {
     pub queue: Queue,
     /// The journal.
     pub journal: JournalCounts,
+    /// Reconciling is held; absent: it is not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub quiesced: Option<Quiesced>,
     /// `3 of 12`: how far the replay of the journal is; absent: changes are accepted.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub recovering: String,
@@ -260,6 +281,15 @@ pub struct Status {
     /// What somebody should know.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub conditions: Vec<Condition>,
+}
+
+/// How long reconciling is held, in unix milliseconds.
+#[derive(Serialize, Deserialize, Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Quiesced {
+    /// When that began.
+    pub since: u64,
+    /// When it ends by itself.
+    pub until: u64,
 }
 
 /// The engine, as it last answered.

@@ -5,8 +5,11 @@ use serde_json::value::RawValue;
 use super::backend::{Backend, Usage};
 use super::route::Filter;
 use super::wire;
+use crate::domain::health_check::Health;
+use crate::domain::quiesce::Quiesce;
 use crate::domain::time::Now;
-use crate::domain::view::{Manifests, State, Status, Task, Transition, View};
+use crate::domain::view::{Manifests, State, Status, Task, TaskState, Transition, View};
+use crate::limits;
 
 /// What every workload of one answer has in common.
 #[derive(Clone, Copy)]
@@ -24,6 +27,9 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
     let (state, substate) = view.state.words();
     let key = &view.declared.key;
     let wait_ms = wait_ms(view, common.now);
+    // What waits for its time does so in vain before that of all.
+    let waits = view.awaits_resume || wait_ms.is_some();
+    let held = held(common.status, common.now).filter(|_| waits);
     // The last sample outlives the process that it was taken of.
     let usage = usage.filter(|_| view.pid != 0);
     wire::Workload {
@@ -40,9 +46,14 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         observed_generation: view.observed_generation,
         state: state.to_owned(),
         substate: substate.to_owned(),
-        state_info: away_info(common, &view.info)
-            .unwrap_or_else(|| state_info(&view.info, wait_ms)),
+        state_info: away_info(common, &view.info).unwrap_or_else(|| match &held {
+            Some(held) if view.info.is_empty() => held.clone(),
+            Some(held) => format!("{held}; {}", view.info),
+            None => state_info(&view.info, wait_ms),
+        }),
+        held: held.is_some(),
         runtime_state: view.runtime_state.as_str().to_owned(),
+        health: health_word(view.health),
         pull_progress: view.pull.map(|pull| wire::PullProgress {
             done_bytes: pull.done_bytes,
             total_bytes: pull.total_bytes,
@@ -52,7 +63,7 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
         ip_address: view.ip.clone().unwrap_or_default(),
         ports: view.ports.clone(),
         created_at: view.created_at_ms,
-        started_at: view.started_at_ms,
+        started_at: started_at(view, common.now),
         cpu_usage: usage
             .and_then(|usage| usage.cpu_percent)
             .map(|percent| (percent * 100.0).round() / 100.0),
@@ -74,6 +85,16 @@ pub fn workload(view: &View, common: Common, usage: Option<Usage>) -> wire::Work
     }
 }
 
+/// When the run began, by the wall clock as it is now: a device may boot in 1970 and learn the time
+/// later, and the time that passed since is none of that.
+fn started_at(view: &View, now: Now) -> u64 {
+    let set = view.run_seen.map_or(0, |seen| now.clock_set_since(seen));
+    if set.unsigned_abs() < limits::CLOCK_SET_MS {
+        return view.started_at_ms;
+    }
+    view.started_at_ms.saturating_add_signed(set)
+}
+
 /// Time until the next try; `None`: none is planned, or it is due.
 fn wait_ms(view: &View, now: Now) -> Option<u64> {
     view.next_attempt.map(|next| next.since(now.tick).0).filter(|wait| *wait > 0)
@@ -86,6 +107,12 @@ fn away_info(common: Common, info: &str) -> Option<String> {
     let seconds = common.now.tick.since(since).0 / 1_000;
     let away = format!("the engine has been away for {seconds} s");
     Some(if info.is_empty() { away } else { format!("{away}; {info}") })
+}
+
+/// Says that reconciling is held, and for how long; `None`: it is not.
+pub fn held(status: &Status, now: Now) -> Option<String> {
+    let left = status.quiesced.as_ref()?.until.since(now.tick).0.div_ceil(1_000);
+    Some(format!("reconciling is held for another {left} s"))
 }
 
 /// The line of the view and the time until what it speaks of, which is told when it is read, so
@@ -108,15 +135,18 @@ pub fn passes(view: &View, filter: &Filter) -> bool {
         && is(&filter.state, view.state.words().0)
 }
 
-/// A task as it is answered.
-pub fn task(task: &Task) -> wire::Task {
+/// A task as it is answered. `held` says that reconciling is held.
+pub fn task(task: &Task, held: Option<String>) -> wire::Task {
+    let open = matches!(task.state, TaskState::Pending | TaskState::Running);
+    let held = held.filter(|_| open);
     wire::Task {
+        held: held.is_some(),
         id: task.id.0,
         verb: task.verb.to_owned(),
         uid: task.uid.as_str().to_owned(),
         key: task.key.clone(),
         state: task.state.as_str().to_owned(),
-        message: task.message.clone(),
+        message: held.unwrap_or_else(|| task.message.clone()),
     }
 }
 
@@ -130,9 +160,14 @@ pub fn transition(seq: u64, transition: &Transition) -> wire::Transition {
         generation: transition.generation,
         from: transition.from.map(state_words).unwrap_or_default(),
         to: state_words(transition.to),
+        health: health_word(transition.health),
         info: transition.info.clone(),
         container_id: transition.container.as_ref().map(ToString::to_string).unwrap_or_default(),
     }
+}
+
+fn health_word(health: Option<Health>) -> String {
+    health.map(Health::as_str).unwrap_or_default().to_owned()
 }
 
 /// `State(Substate)`, or the state alone where it has no substate.
@@ -172,9 +207,19 @@ pub fn status(backend: &dyn Backend) -> wire::Status {
         counts,
         queue: wire::Queue { tasks: status.tasks, limit: crate::limits::TASK_QUEUE },
         journal: wire::JournalCounts { entries: status.journal.0, failing: status.journal.1 },
+        quiesced: status.quiesced.as_ref().map(|quiesced| quiesced_at(quiesced, backend.now())),
         recovering: recovering(&status).map(|progress| progress.to_string()).unwrap_or_default(),
         manifests: status.manifests.as_deref().map(manifests),
         conditions: conditions.collect(),
+    }
+}
+
+/// Ticks as wall time, which may have been set since it began.
+fn quiesced_at(quiesced: &Quiesce, now: Now) -> wire::Quiesced {
+    let (since, until) = (now.tick.since(quiesced.since).0, quiesced.until.since(now.tick).0);
+    wire::Quiesced {
+        since: now.wall_ms.saturating_sub(since),
+        until: now.wall_ms.saturating_add(until),
     }
 }
 

@@ -7,8 +7,10 @@ use std::time::Duration;
 use super::console::Format;
 use super::help::Topic;
 use super::journal_args::{self, Journal};
+use super::quiesce;
 use super::words::{Stop, Word, Words, misuse, text, unknown};
 use crate::config::Flags;
+use crate::domain::time::Span;
 use crate::limits;
 
 /// A command line, understood.
@@ -37,7 +39,7 @@ pub enum Command {
     /// Print help.
     Help(Topic),
     /// Be the agent.
-    Agent(AgentFlags),
+    Agent(Box<AgentFlags>),
     /// Declare workloads.
     Deploy(Deploy),
     /// List workloads.
@@ -74,6 +76,10 @@ pub enum Command {
     },
     /// Say that what is held because it is suspicious is as it should be.
     Confirm,
+    /// Hold reconciling for so long.
+    Quiesce(Span),
+    /// Go on reconciling.
+    Resume,
     /// Show versions.
     Version,
     /// Check the configuration.
@@ -140,8 +146,7 @@ pub struct Misuse {
 }
 
 /// Verbs that are not built yet.
-const LATER: [&str; 9] =
-    ["exec", "set", "graph", "run", "node", "volume", "quiesce", "resume", "completion"];
+const LATER: [&str; 7] = ["exec", "set", "graph", "run", "node", "volume", "completion"];
 
 /// Understands `words`, without the program's name.
 ///
@@ -213,6 +218,8 @@ fn named(name: &str, words: &mut Words) -> Result<Command, Stop> {
         "journal" => journal_args::journal(words).map(Command::Journal),
         "adopt" => journal_args::adopt(words).map(|name| Command::Adopt { name }),
         "confirm" => words.end().map(|()| Command::Confirm),
+        "quiesce" => quiesce::span(words).map(Command::Quiesce),
+        "resume" => words.end().map(|()| Command::Resume),
         "version" => words.end().map(|()| Command::Version),
         "config" => config(words),
         verb => change(verb, words),
@@ -240,6 +247,9 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
                 "--manifests-dir" => &mut keys.manifests_dir,
                 "--workers" => &mut keys.workers,
                 "--log-level" => &mut keys.log_level,
+                "--log-file" => &mut keys.log_file,
+                "--log-max-size" => &mut keys.log_max_size,
+                "--log-reconcile-every" => &mut keys.reconcile_every,
                 other => return unknown(other),
             },
             Word::Value(value) => {
@@ -252,7 +262,8 @@ fn agent(words: &mut Words) -> Result<Command, Stop> {
         Some(socket) => Some(text(socket.clone().into_os_string())?),
         None => None,
     };
-    Ok(Command::Agent(AgentFlags { config: words.global.config.clone(), keys }))
+    let config = words.global.config.clone();
+    Ok(Command::Agent(Box::new(AgentFlags { config, keys })))
 }
 
 fn deploy(words: &mut Words) -> Result<Command, Stop> {
@@ -303,17 +314,7 @@ fn wait(words: &mut Words) -> Result<Duration, Stop> {
 
 /// A length of time above zero, as `60s`; a bare number is seconds.
 fn span(text: &str) -> Option<Duration> {
-    let digits = text.bytes().take_while(u8::is_ascii_digit).count();
-    let (number, unit) = text.split_at(digits);
-    let scale = match unit {
-        "ms" => 1,
-        "" | "s" => 1_000,
-        "m" => 60_000,
-        "h" => 3_600_000,
-        _ => return None,
-    };
-    let ms = number.parse::<u64>().ok()?.checked_mul(scale)?;
-    (ms > 0).then(|| Duration::from_millis(ms))
+    Span::parse(text).map(|span| Duration::from_millis(span.0))
 }
 
 fn ps(words: &mut Words) -> Result<Command, Stop> {

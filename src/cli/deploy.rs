@@ -7,6 +7,7 @@ use super::client::{CallError, Client};
 use super::console::{Console, Format};
 use super::failure::{Exit, Failure};
 use super::progress::Progress;
+use super::quiesce::held;
 use super::reach::{Goal, REMOVED, Verdict};
 use super::{files, table};
 use crate::api::url::encode;
@@ -107,6 +108,9 @@ fn wait(
     let begin = console.time.now_ms();
     loop {
         let readings = read(client, &goals, console)?;
+        if let Some(one) = readings.iter().find(|one| one.held && is_awaited(&goals, one)) {
+            return Err(held(&format!("{}: what is declared", one.key()), &one.state_info));
+        }
         let now = console.time.now_ms();
         for goal in &mut goals {
             goal.judge(readings.iter().find(|reading| reading.uid == goal.uid), now);
@@ -120,6 +124,10 @@ fn wait(
         }
         console.time.pause(Duration::from_millis(limits::DEPLOY_POLL_MS));
     }
+}
+
+fn is_awaited(goals: &[Goal], one: &Workload) -> bool {
+    goals.iter().any(|goal| goal.uid == one.uid && !goal.is_settled())
 }
 
 /// Reads the workloads that are not there yet: a single one by itself, more in one list.

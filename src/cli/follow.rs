@@ -79,6 +79,7 @@ fn event(line: &str, format: Format) -> io::Result<String> {
 fn sentence(event: &Transition) -> String {
     let from = if event.from.is_empty() { "new" } else { &event.from };
     let info = if event.info.is_empty() { String::new() } else { format!("  {}", event.info) };
+    let health = if event.health.is_empty() { String::new() } else { format!(" {}", event.health) };
     let (at, key, to) = (table::utc(event.at), &event.key, &event.to);
-    format!("{}\n", table::clean(&format!("{at}  {key}  {from} -> {to}{info}")))
+    format!("{}\n", table::clean(&format!("{at}  {key}  {from} -> {to}{health}{info}")))
 }

@@ -21,13 +21,15 @@ pub enum Topic {
     Journal,
     Adopt,
     Confirm,
+    Quiesce,
+    Resume,
     Version,
     Config,
     Help,
 }
 
 /// Commands in the order in which they are listed, each with its topic.
-const COMMANDS: [(&str, Topic); 19] = [
+const COMMANDS: [(&str, Topic); 21] = [
     ("deploy", Topic::Deploy),
     ("ps", Topic::Ps),
     ("inspect", Topic::Inspect),
@@ -43,6 +45,8 @@ const COMMANDS: [(&str, Topic); 19] = [
     ("journal", Topic::Journal),
     ("adopt", Topic::Adopt),
     ("confirm", Topic::Confirm),
+    ("quiesce", Topic::Quiesce),
+    ("resume", Topic::Resume),
     ("version", Topic::Version),
     ("config", Topic::Config),
     ("agent", Topic::Agent),
@@ -80,6 +84,8 @@ impl Topic {
             Self::Journal => JOURNAL,
             Self::Adopt => ADOPT,
             Self::Confirm => CONFIRM,
+            Self::Quiesce => QUIESCE,
+            Self::Resume => RESUME,
             Self::Version => VERSION,
             Self::Config => CONFIG,
         }
@@ -106,6 +112,8 @@ Usage: bargee COMMAND [OPTIONS]
   journal           show what is in flight, or what a crash left; replay or drop it
   adopt NAME        take over containers that were made from another store
   confirm           say that what is held because it looks wrong is as it should be
+  quiesce           hold reconciling: nothing is done on the engine for a while
+  resume            go on after that
   version           show the versions of this command and of the agent
   config            check or show the configuration
   agent             be the agent
@@ -122,13 +130,15 @@ Options of every command:
                     and logs
   -h, --help        show help; also behind a command
 
-Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not allowed, 4 not found, 5 conflict,
-10 agent not reachable.
+Exit codes: 0 done, 1 failed, 2 wrong usage, 3 not allowed, 4 not found, 5 conflict
+or held, 10 agent not reachable.
 ";
 
 const AGENT: &str = "\
 Be the agent: keep workloads running until SIGTERM or SIGINT. Workloads go on
-running when it ends, and are found again when it starts.
+running when it ends, and are found again when it starts. With shutdown.policy drain
+it stops them before it ends, 180 s at most, and starts them again when it starts; a
+second signal ends it at once.
 
 Usage: bargee agent [OPTIONS]
 
@@ -143,6 +153,11 @@ Usage: bargee agent [OPTIONS]
   --socket PATH     the socket to serve (default: /run/bargee/bargee.sock)
   --workers N       steps on the engine at a time (default: 4)
   --log-level LEVEL error, warn, info (default), debug or trace
+  --log-file FILE   where the log goes (default: stderr)
+  --log-max-size SIZE
+                    a larger log file becomes FILE.1 (default: 1Mi)
+  --log-reconcile-every N
+                    a line for every N passes (default: 0, none)
 
 Options stand above BARGEE_ variables, and these above the file.
 ";
@@ -160,12 +175,14 @@ Usage: bargee deploy -f FILE|DIR|- [-f ...] [OPTIONS]
   --prune           remove what was deployed before in the same applications and is
                     not named any more; lists it first
   --start           want those running too that are stopped on purpose
-  --wait[=TIME]     wait until all of them have run for 5 s, have succeeded, or are
-                    stopped on purpose; give up after TIME (default 60s)
+  --wait[=TIME]     wait until all of them have run for 5 s (and are healthy, where
+                    a health check is declared), have succeeded, or are stopped on
+                    purpose; give up after TIME (default 60s)
 ";
 
 const PS: &str = "\
-List workloads, without those that are stopped or have succeeded.
+List workloads, without those that are stopped or have succeeded. The verdict of a
+health check stands beside the state: Running(Ok) healthy.
 
 Usage: bargee ps [-a]
 
@@ -208,9 +225,10 @@ Usage: bargee restart NAME... [--no-wait]
 
 const REBUILD: &str = "\
 Pull the images of workloads, make their containers anew, and wait until these run.
-The old container runs until the new one is made, and again if that fails. What is
-stopped, was refused, is stuck in restarts or failed to be updated is tried afresh,
-and restarts are counted from 0. An image whose pull is 'never' is not pulled.
+The old container runs until the new one is made, and again if that fails or ends
+within 30 s. What is stopped, was refused, is stuck in restarts or failed to be
+updated is tried afresh, and restarts are counted from 0. An image whose pull is
+'never' is not pulled.
 
 Usage: bargee rebuild NAME... [--no-wait]
 ";
@@ -274,11 +292,35 @@ Usage: bargee adopt NAME|--all
 
 const CONFIRM: &str = "\
 Say that what the agent holds back because it looks wrong is as it should be, and
-have it carried out: a manifests directory that is missing, unreadable, on another
-file system than before, or suddenly empty. `bargee status` says what is held and
-why (manifestsHeld). Workloads whose files are gone are then removed.
+have it carried out. `bargee status` says what is held and why:
+  manifestsHeld   a manifests directory that is missing, unreadable, on another file
+                  system than before, or suddenly empty; workloads whose files are
+                  gone are then removed
+  engineReplaced  an engine that has none of the containers that were made, as when
+                  its disk is not mounted; workloads are then made anew, with empty
+                  named volumes
 
 Usage: bargee confirm
+";
+
+const QUIESCE: &str = "\
+Hold reconciling, as for a change of the engine: nothing is created, started,
+stopped, signalled, removed or pulled. What runs goes on, what happens is seen and
+shown, and what is asked for is kept and answered: a command that would wait says
+so and exits with 5. Only `kill` is refused. It ends by `bargee resume`, by itself,
+or when the device starts again; then all is compared, and what waited is carried
+out. An agent that is started anew goes on holding. Asked for again, the new time
+counts.
+
+Usage: bargee quiesce [--for TIME]
+
+  --for TIME        so long, 24h at most (default: 15m)
+";
+
+const RESUME: &str = "\
+Go on reconciling after `bargee quiesce`, beginning with a full compare.
+
+Usage: bargee resume
 ";
 
 const VERSION: &str = "\
@@ -312,6 +354,14 @@ mod tests {
     #[test]
     fn events_says_how_many_are_kept() {
         assert!(EVENTS.contains(&format!("last {}", crate::limits::TRANSITIONS_KEPT)));
+    }
+
+    #[test]
+    fn quiesce_says_for_how_long() {
+        let words = |ms| crate::domain::time::Span(ms).words();
+        let usual = words(crate::limits::QUIESCE_MS);
+        let most = words(crate::limits::QUIESCE_MAX_MS);
+        assert!(QUIESCE.contains(&format!("{most} at most (default: {usual})")));
     }
 
     #[test]

@@ -110,7 +110,11 @@ fn failure(error: CallError) -> Failure {
     }
 }
 
-fn tell(done: &Done, format: Format, console: &mut Console) -> Result<(), Failure> {
+/// Tells what the agent said that it did.
+///
+/// # Errors
+/// Those of the output.
+pub fn tell(done: &Done, format: Format, console: &mut Console) -> Result<(), Failure> {
     if format != Format::Table {
         return console.data(format, done);
     }

@@ -39,6 +39,8 @@ pub mod verbs;
 
 pub mod journal;
 
+pub mod quiesce;
+
 pub mod follow;
 
 pub mod config_cmd;
@@ -89,7 +91,7 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
     let format = global.format;
     let client = |console: &mut Console| Client::new(&socket(global, console));
     match command {
-        Command::Agent(flags) => return Ok(Outcome::Agent(Box::new(flags))),
+        Command::Agent(flags) => return Ok(Outcome::Agent(flags)),
         Command::Help(topic) => help(topic, console),
         Command::ConfigCheck => config_cmd::check(load(global, console), console),
         Command::ConfigShow => config_cmd::show(load(global, console), format, console),
@@ -107,6 +109,8 @@ fn carry_out(global: &Global, command: Command, console: &mut Console) -> Result
             journal::adopt(&client(console), name.as_deref(), format, console)
         }
         Command::Confirm => journal::confirm(&client(console), format, console),
+        Command::Quiesce(span) => quiesce::quiesce(&client(console), span, format, console),
+        Command::Resume => quiesce::resume(&client(console), format, console),
         Command::Version => show::version(&client(console), format, console),
     }?;
     Ok(Outcome::Ended(Exit::Done))

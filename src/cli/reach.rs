@@ -1,10 +1,14 @@
 //! Whether a deployed workload got where `deploy --wait` wants it. Pure: readings and times in,
 //! verdicts out.
 
+use serde_json::Value;
+
 use crate::api::wire::{AppliedItem, PullProgress, Workload};
 use crate::cli::table;
 use crate::domain::time::Span;
 use crate::limits;
+
+const HEALTHY: &str = "healthy";
 
 /// The change of a workload that is pruned, in the answer to an apply.
 pub const REMOVED: &str = "removed";
@@ -21,6 +25,8 @@ pub struct Goal {
     removed: bool,
     /// The run that is watched, and since when, by the client's clock.
     run: Option<(Run, u64)>,
+    /// Its check keeps it from being there.
+    unwell: bool,
     /// The reading before this one was hopeless too.
     hopeless: bool,
     verdict: Verdict,
@@ -58,6 +64,7 @@ impl Goal {
             generation: applied.generation,
             removed: applied.change == REMOVED,
             run: None,
+            unwell: false,
             hopeless: false,
             verdict: Verdict::Waiting { stage: "accepted".to_owned(), detail: String::new() },
         }
@@ -90,8 +97,10 @@ impl Goal {
         if let Verdict::Waiting { stage, .. } = &self.verdict {
             // A run that was seen for too short a time is no failure, so it is told apart.
             let short = match self.run {
-                Some(_) => format!(", but not yet for {}", Span(limits::DEPLOY_SETTLED_MS)),
-                None => String::new(),
+                Some(_) if !self.unwell => {
+                    format!(", but not yet for {}", Span(limits::DEPLOY_SETTLED_MS))
+                }
+                _ => String::new(),
             };
             let waited = Span(waited_ms);
             let why = format!("the wait of {waited} is over: {stage}{short}");
@@ -143,13 +152,36 @@ impl Goal {
         };
         self.run = Some((run, since));
         let ran_ms = now_ms.saturating_sub(since);
+        let checked = declares_check(workload);
+        self.unwell = checked && workload.health != HEALTHY;
+        if self.unwell {
+            return Verdict::Waiting { stage: unwell(workload), detail: String::new() };
+        }
         if ran_ms >= limits::DEPLOY_SETTLED_MS {
-            return Verdict::Reached("it runs".to_owned());
+            let how = if checked { "it runs and is healthy" } else { "it runs" };
+            return Verdict::Reached(how.to_owned());
         }
         Verdict::Waiting {
-            stage: workload.state_words(),
+            stage: workload.state_and_health(),
             detail: format!("for {}", table::span(ran_ms)),
         }
+    }
+}
+
+/// The manifest has a health check that is on.
+fn declares_check(workload: &Workload) -> bool {
+    let manifest = workload.manifest.as_ref().map(|raw| raw.get()).unwrap_or_default();
+    let manifest: Value = serde_json::from_str(manifest).unwrap_or_default();
+    manifest.pointer("/spec/healthCheck/test/0").is_some_and(|form| form != "NONE")
+}
+
+/// It runs, and its check does not pass, or has not yet: why, as far as is known.
+fn unwell(workload: &Workload) -> String {
+    let state = workload.state_and_health();
+    match workload.error_message.as_str() {
+        "" => format!("{state}, its health check has not passed yet"),
+        // Its own complaint, or what went before.
+        error => format!("{}: {error}", workload.state_words()),
     }
 }
 
@@ -237,6 +269,44 @@ mod tests {
         assert!(!goal.is_settled());
         goal.judge(Some(&web), 13_000);
         assert!(reached(goal.verdict()));
+    }
+
+    /// It runs with a check of this form.
+    fn checked(form: &str, health: &str, error: &str) -> Workload {
+        let text = format!(r#"{{"spec":{{"healthCheck":{{"test":["{form}"]}}}}}}"#);
+        Workload {
+            health: health.to_owned(),
+            error_message: error.to_owned(),
+            manifest: serde_json::value::RawValue::from_string(text).ok(),
+            ..reading("Running", "Ok", 2)
+        }
+    }
+
+    #[test]
+    fn healthy_is_waited_for_where_a_check_is_declared() {
+        let mut goal = goal();
+        for now in [0, 5_000, 100_000] {
+            goal.judge(Some(&checked("CMD", "starting", "")), now);
+            goal.judge(Some(&checked("CMD", "", "")), now);
+            goal.judge(Some(&checked("CMD", "unhealthy", "unhealthy: exitCode=1")), now);
+        }
+        let mut failed = goal.clone();
+        failed.give_up(60_000);
+        let why = "the wait of 60s is over: Running(Ok): unhealthy: exitCode=1";
+        assert_eq!(failed.verdict(), &Verdict::Failed(why.to_owned()));
+        goal.judge(Some(&checked("CMD", "healthy", "")), 100_001);
+        assert_eq!(goal.verdict(), &Verdict::Reached("it runs and is healthy".to_owned()));
+    }
+
+    #[test]
+    fn a_check_that_is_off_or_of_an_image_is_not_waited_for() {
+        let image = Workload { health: "unhealthy".to_owned(), ..reading("Running", "Ok", 2) };
+        for web in [checked("NONE", "", ""), image] {
+            let mut goal = goal();
+            goal.judge(Some(&web), 0);
+            goal.judge(Some(&web), 5_000);
+            assert_eq!(goal.verdict(), &Verdict::Reached("it runs".to_owned()));
+        }
     }
 
     #[test]

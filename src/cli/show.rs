@@ -44,7 +44,7 @@ fn row(one: &Workload, now: u64) -> Vec<String> {
     let up = if runs { table::span(now.saturating_sub(one.started_at)) } else { String::new() };
     vec![
         one.key(),
-        one.state_words(),
+        one.state_and_health(),
         up,
         one.restart_count.to_string(),
         one.cpu_usage.map(|percent| format!("{percent:.1}%")).unwrap_or_default(),
@@ -143,6 +143,10 @@ fn rare(status: &Status) -> Vec<(&'static str, String)> {
     }
     if let Some(manifests) = &status.manifests {
         rows.push(("manifests", found(manifests)));
+    }
+    if let Some(quiesced) = status.quiesced {
+        let (since, until) = (table::utc(quiesced.since), table::utc(quiesced.until));
+        rows.push(("quiesced", format!("since {since}, until {until}: reconciling is held")));
     }
     if !status.recovering.is_empty() {
         rows.push(("recovering", status.recovering.clone()));

@@ -10,6 +10,7 @@ use super::args::{Change, Verb};
 use super::client::{CallError, Client};
 use super::console::{Console, Format};
 use super::failure::{Exit, Failure};
+use super::quiesce::held;
 use super::table;
 use crate::api::url::encode;
 use crate::api::wire::{Accepted, List, Task, Workload};
@@ -190,6 +191,9 @@ fn wait(client: &Client, one: &Begun, console: &mut Console) -> Result<Task, Fai
             "done" => return Ok(task),
             "failed" => return Err(failed(&task)),
             "superseded" => return Err(superseded(&task)),
+            _ if task.held => {
+                return Err(held(&format!("{}: {}", task.key, task.verb), &task.message));
+            }
             _ => {}
         }
         let waited_ms = console.time.now_ms().saturating_sub(one.at_ms);

@@ -49,6 +49,11 @@ fn without_anything_there_are_defaults() {
             "api.socket=/run/bargee/bargee.sock",
             "workers=4",
             "log.level=info",
+            "log.file=stderr",
+            "log.maxSize=1Mi",
+            "log.reconcileEvery=0",
+            "shutdown.policy=leave-running",
+            "shutdown.perContainer=stop.grace",
         ]
     );
     assert!(settled.entries().iter().all(|(_, _, origin)| origin == "default"));
@@ -58,7 +63,9 @@ fn without_anything_there_are_defaults() {
 #[test]
 fn every_key_is_read_from_the_file() {
     let file = "node: n-1\nengine: docker\nengineUrl: unix:///d.sock\ndataDir: /d\n\
-                manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n";
+                manifestsDir: /m\napi: {socket: /a.sock}\nworkers: 8\nlog:\n  level: debug\n\
+                \x20 file: /l\n  maxSize: 64Ki\n  reconcileEvery: 100\n\
+                shutdown:\n  policy: drain\n  perContainer: 20s\n";
     let (settled, _) = outcome(file, &[], &Flags::default()).unwrap();
     assert_eq!(
         values(&settled),
@@ -71,11 +78,16 @@ fn every_key_is_read_from_the_file() {
             "api.socket=/a.sock",
             "workers=8",
             "log.level=debug",
+            "log.file=/l",
+            "log.maxSize=65536",
+            "log.reconcileEvery=100",
+            "shutdown.policy=drain",
+            "shutdown.perContainer=20s",
         ]
     );
-    let lines: Vec<String> =
-        settled.entries().iter().map(|(_, _, origin)| origin[origin.len() - 2..].into()).collect();
-    assert_eq!(lines, [":1", ":2", ":3", ":4", ":5", ":6", ":7", ":9"]);
+    let line = |origin: &str| origin.rsplit_once(':').unwrap().1.to_owned();
+    let lines: Vec<_> = settled.entries().iter().map(|(_, _, origin)| line(origin)).collect();
+    assert_eq!(lines, ["1", "2", "3", "4", "5", "6", "7", "9", "10", "11", "12", "14", "15"]);
 }
 
 #[test]
@@ -91,13 +103,17 @@ fn flag_wins_over_environment_over_file() {
 }
 
 #[test]
-fn every_key_is_a_variable_and_a_flag() {
+fn every_key_is_a_variable_and_the_common_ones_are_flags() {
     let value = |key: &Key| match key.name {
         "node" => "x",
         "engine" => "docker",
         "engineUrl" => "unix:///x",
         "workers" => "7",
         "log.level" => "warn",
+        "log.maxSize" => "32Ki",
+        "log.reconcileEvery" => "1",
+        "shutdown.policy" => "drain",
+        "shutdown.perContainer" => "500ms",
         _ => "/x",
     };
     let environment = KEYS.map(|key| (key.variable, value(key)));
@@ -105,13 +121,25 @@ fn every_key_is_a_variable_and_a_flag() {
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
     assert_eq!(origins, KEYS.map(|key| key.variable));
 
-    let [node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level] =
-        KEYS.map(|key| Some(value(key).to_owned()));
-    let flags =
-        Flags { node, engine, engine_url, data_dir, manifests_dir, api_socket, workers, log_level };
+    let mut values = KEYS.into_iter().map(|key| Some(value(key).to_owned()));
+    let mut next = || values.next().unwrap();
+    let flags = Flags {
+        node: next(),
+        engine: next(),
+        engine_url: next(),
+        data_dir: next(),
+        manifests_dir: next(),
+        api_socket: next(),
+        workers: next(),
+        log_level: next(),
+        log_file: next(),
+        log_max_size: next(),
+        reconcile_every: next(),
+    };
     let (settled, _) = outcome("", &[], &flags).unwrap();
     let origins: Vec<String> = settled.entries().into_iter().map(|(_, _, o)| o).collect();
-    assert_eq!(origins, KEYS.map(|key| key.flag));
+    let flag = |key: &Key| if key.flag.is_empty() { "default" } else { key.flag };
+    assert_eq!(origins, KEYS.map(flag));
 }
 
 /// `api.socket` is `BARGEE_API_SOCKET`, `dataDir` is `BARGEE_DATA_DIR`.
@@ -131,10 +159,8 @@ fn variables_follow_their_keys() {
     for key in KEYS {
         assert_eq!(key.variable, variable(key.name));
     }
-    let later = ["api.listen", "api.tokenFile", "log.file", "log.maxSize"];
-    let later =
-        later.into_iter().chain(["log.reconcileEvery", "shutdown.policy", "shutdown.perContainer"]);
-    assert_eq!(later.map(variable).collect::<Vec<_>>(), LATER_VARIABLES);
+    let later = ["api.listen", "api.tokenFile"];
+    assert_eq!(later.map(variable), LATER_VARIABLES);
 }
 
 #[test]
@@ -142,7 +168,7 @@ fn what_is_wrong_in_the_file_names_its_line() {
     refused(
         "nod: x\n",
         &["c.yaml:1: nod: is unknown; did you mean node? Allowed are node, engine, engineUrl, \
-         dataDir, manifestsDir, api, workers, log"],
+         dataDir, manifestsDir, api, workers, log, shutdown"],
     );
     refused(
         "api:\n  sockt: x\n  listen: y\n",
@@ -152,19 +178,19 @@ fn what_is_wrong_in_the_file_names_its_line() {
         ],
     );
     refused(
-        "api:\n  tokenFile: x\nlog: {file: a, maxSize: 1, reconcileEvery: 0}\n",
+        "api:\n  tokenFile: x\nlog: {files: a}\n",
         &[
             "c.yaml:2: api.tokenFile: is not supported yet",
-            "c.yaml:3: log.file: is not supported yet",
-            "c.yaml:3: log.maxSize: is not supported yet",
-            "c.yaml:3: log.reconcileEvery: is not supported yet",
+            "c.yaml:3: log.files: is unknown; did you mean file? Allowed are level, file, maxSize, \
+             reconcileEvery",
         ],
     );
     refused(
-        "manifestsDir: m\nshutdown: {policy: drain}\n",
+        "shutdown: {polcy: drain}\nmanifestsDir: m\n",
         &[
-            "c.yaml:2: shutdown: is not supported yet",
-            "c.yaml:1: manifestsDir: must be an absolute path, found \"m\"",
+            "c.yaml:1: shutdown.polcy: is unknown; did you mean policy? Allowed are policy, \
+             perContainer",
+            "c.yaml:2: manifestsDir: must be an absolute path, found \"m\"",
         ],
     );
     refused("- a\n", &["c.yaml:1: must be a mapping, found a list"]);
@@ -200,6 +226,31 @@ fn values_are_checked() {
             "log: {level: loud}",
             "log.level: must be error, warn, info, debug or trace, found \"loud\"",
         ),
+        ("log: {file: l}", "log.file: must be stderr or an absolute path, found \"l\""),
+        ("log: {file: /var/log/}", "log.file: must name a file, found \"/var/log/\""),
+        ("log: {maxSize: 15Ki}", "log.maxSize: must be from 16Ki to 1Gi, found \"15Ki\""),
+        (
+            "log: {maxSize: big}",
+            "log.maxSize: must be a size as 64Mi, 1Gi, 500k or a number of bytes, found \"big\"",
+        ),
+        (
+            "log: {reconcileEvery: -1}",
+            "log.reconcileEvery: must be a number from 0 to 1000000, found \"-1\"",
+        ),
+        (
+            "shutdown: {policy: stop}",
+            "shutdown.policy: must be leave-running or drain, found \"stop\"",
+        ),
+        (
+            "shutdown: {perContainer: 181s}",
+            "shutdown.perContainer: must be a time like 20s, 180 s at most, or stop.grace, found \
+             \"181s\"",
+        ),
+        (
+            "shutdown: {perContainer: 0s}",
+            "shutdown.perContainer: must be a time like 20s, 180 s at most, or stop.grace, found \
+             \"0s\"",
+        ),
         ("node: a b", "node: must be 1 to 128 letters, digits, '.', '_' or '-', found \"a b\""),
     ] {
         refused(file, &[&format!("c.yaml:1: {error}")]);
@@ -211,11 +262,11 @@ fn values_are_checked() {
 #[test]
 fn all_origins_are_checked_and_told() {
     let flags = Flags { log_level: Some("x".to_owned()), ..Flags::default() };
-    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_LOG_FILE", "/m"), ("PATH", "/bin")];
+    let environment = [("BARGEE_WORKERS", ""), ("BARGEE_API_LISTEN", ":1"), ("PATH", "/bin")];
     assert_eq!(
         outcome("workers: many\n", &environment, &flags).unwrap_err(),
         [
-            "BARGEE_LOG_FILE: is not supported yet",
+            "BARGEE_API_LISTEN: is not supported yet",
             "c.yaml:1: workers: must be a number from 1 to 32, found \"many\"",
             "BARGEE_WORKERS: must be a number from 1 to 32, found \"\"",
             "--log-level: must be error, warn, info, debug or trace, found \"x\"",

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use super::health_check::HealthCheck;
 use super::names::Key;
 use super::time::Span;
 use crate::limits;
@@ -46,8 +47,12 @@ pub struct Spec {
     pub network: Network,
     /// What follows an exit.
     pub restart: Restart,
+    /// When a job that Succeeded runs again.
+    pub rerun: Rerun,
     /// How it is stopped.
     pub stop: Stop,
+    /// The health check; `None`: the image's own, which is only reported.
+    pub health_check: Option<HealthCheck>,
     /// Limits.
     pub resources: Resources,
     /// Among workloads that are due together, lower starts first.
@@ -166,6 +171,16 @@ pub enum RestartPolicy {
     Never,
 }
 
+/// When a job that Succeeded runs again.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub enum Rerun {
+    /// Only for an operator or a new generation.
+    #[default]
+    Never,
+    /// Once after every boot of the device.
+    Boot,
+}
+
 /// How a workload is stopped.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Stop {
@@ -234,7 +249,9 @@ impl Spec {
             mounts: Vec::new(),
             network: Network::Bridge,
             restart: Restart::default(),
+            rerun: Rerun::default(),
             stop: Stop::default(),
+            health_check: None,
             resources: Resources::default(),
             schedule: limits::SCHEDULE,
             log: Log::default(),

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use super::declared::{Declared, Port};
 use super::event::AskId;
 use super::intent::{Entry, Seq};
-use super::names::{ContainerId, InstanceName, Key, Uid};
+use super::names::{ContainerId, EngineId, InstanceName, Key, Uid};
+use super::quiesce::Quiesce;
 use super::record::Record;
 use super::view::{Status, Task, TaskId, Transition, View};
 
@@ -26,6 +27,8 @@ pub enum Effect {
     CancelPull(PullId),
     /// List the containers of this node.
     List(ListId),
+    /// Ask the engine what it calls itself ahead of the next listing.
+    Identify,
     /// Close the event stream and open it again: it is in doubt.
     ReopenStream,
     /// Answer an ask.
@@ -44,6 +47,8 @@ pub enum Effect {
     Transition(Transition),
     /// Log a line.
     Log(Level, String),
+    /// The workloads are stopped as far as they can be: the agent may end.
+    Drained,
 }
 
 /// How loud a log line is.
@@ -103,6 +108,10 @@ pub enum Write {
     DropEntry(Seq),
     /// The store is whole: its containers were all found, or none of another store is there.
     MarkWhole,
+    /// Reconciling is held, or is not any more.
+    Quiesce(Option<Quiesce>),
+    /// The engine that all containers of this store are on, as far as is known.
+    KnowEngine(EngineId),
 }
 
 /// One step on the engine for one workload.
@@ -172,7 +181,7 @@ pub struct AppNetwork {
 pub enum Answer {
     /// To an apply.
     Applied(Vec<Applied>),
-    /// To a journal, adopt or confirm request: what was done, as one sentence.
+    /// To a request that is about the agent itself: what was done, as one sentence.
     Done(String),
     /// To a verb: the task that carries it out.
     Accepted(TaskId),
@@ -235,4 +244,6 @@ pub enum Refusal {
     Busy(String),
     /// The store could not make it durable; nothing changed.
     Store(String),
+    /// The agent is about to end.
+    Ending(String),
 }

@@ -8,8 +8,9 @@ use super::directory::Scan;
 use super::effect::{CommitId, ListId, PullId, StepId};
 use super::fault::Fault;
 use super::intent::Seq;
-use super::names::{ContainerId, Source, StoreId, Uid};
+use super::names::{ContainerId, EngineId, Source, StoreId, Uid};
 use super::observed::{EngineInfo, Listed, Reading};
+use super::time::Span;
 use super::view::PullProgress;
 
 /// Everything that can happen.
@@ -19,6 +20,9 @@ pub enum Event {
     Deadline,
     /// The agent is told to stop.
     Stopping,
+    /// The agent is to end, and to stop its workloads before that; each may take so long, or as
+    /// long as its manifest says.
+    Drain(Option<Span>),
     /// Somebody asks for something.
     Ask(AskId, Request),
     /// A commit ended.
@@ -27,8 +31,16 @@ pub enum Event {
     StreamUp(EngineInfo),
     /// The event stream could not be opened, or ended.
     StreamDown(Fault),
+    /// The event stream ended, and what follows is being found out: until then the engine may be
+    /// another one.
+    StreamLost,
+    /// What the engine calls itself, ahead of the listing that comes next. `None`: it does not say.
+    Identity(Option<EngineId>),
     /// A line of the event stream.
     Container(ContainerEvent),
+    /// The process of this container, by the id that the engine gave it, was looked for twice and
+    /// is gone.
+    ProcessGone(ContainerId, u32),
     /// Of the other stores that have containers in the listing that comes next, those whose agents
     /// run on this device.
     Neighbours(BTreeSet<StoreId>),
@@ -66,6 +78,10 @@ pub enum Request {
     Adopt(Option<Uid>),
     /// What is held because it is suspicious is as it should be.
     Confirm,
+    /// Hold reconciling for so long from now on.
+    Quiesce(Span),
+    /// Go on reconciling.
+    Resume,
 }
 
 /// A set of declarations.
@@ -139,7 +155,7 @@ pub enum ContainerAction {
     OutOfMemory,
     /// It was removed.
     Removed,
-    /// Paused, unpaused, renamed, updated: worth a look.
+    /// Paused, unpaused, renamed, updated, another health: worth a look.
     Changed,
 }
 

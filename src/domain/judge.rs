@@ -5,7 +5,7 @@ use super::backoff;
 use super::fault::{Fault, FaultKind};
 use super::lifecycle::{Context, Slot, Workload};
 use super::names::ContainerId;
-use super::observed::{Reading, Seen};
+use super::observed::{Phase, Reading, Seen};
 use super::record::{BootTick, Exit, OwedStart};
 use super::restart;
 use super::time::Span;
@@ -21,9 +21,11 @@ impl Workload {
             return;
         }
         let own = self.record.own_stop.as_ref();
-        let own = own.is_some_and(|s| same(&s.container, s.started_at_ns));
+        let own = own.filter(|s| same(&s.container, s.started_at_ns));
+        let unhealthy = own.is_some_and(|stop| self.is_health_restart(stop, context));
+        let own = own.is_some();
         let cut = self.cut_short(context) || self.is_unexplained(reading);
-        let exit = exit_of(reading, own || cut);
+        let exit = Exit { unhealthy, ..exit_of(reading, !unhealthy && (own || cut)) };
         self.gap = false;
         if own {
             self.record.own_stop = None;
@@ -31,6 +33,16 @@ impl Workload {
             self.record.restarts_done = self.record.restarts_asked;
         }
         self.take_exit(exit, context);
+    }
+
+    /// It runs, so its next exit is a later one: not one of the time when the stream was lost, and
+    /// not one of another boot, whoever started it in this one.
+    pub(super) fn note_alive(&mut self, context: Context) {
+        self.gap = false;
+        if self.record.boot.as_ref() != Some(context.boot) {
+            self.record.boot = Some(context.boot.clone());
+            self.dirty = true;
+        }
     }
 
     /// An exit found now is an interruption: of another boot, or of a lost event stream.
@@ -59,7 +71,9 @@ impl Workload {
                 oom_killed: false,
                 error: String::new(),
                 // What never ran was not lost, and what was being stopped is where it should be.
-                interrupted: own || self.gap || started_at_ns == 0,
+                // One that ended with another boot was interrupted, kept by the engine or not.
+                interrupted: own || self.cut_short(context) || started_at_ns == 0,
+                unhealthy: false,
             };
             self.record.own_stop = None;
             self.stop_deadline = None;
@@ -92,9 +106,12 @@ impl Workload {
         if exit.interrupted {
             self.record.wait = None;
         } else {
-            self.remember_before_exit(context);
-            if let Some(text) = restart::crash_text(&exit) {
-                self.note_error(text, context);
+            // What its check complained of is noted already, and how it ended then says nothing.
+            if !exit.unhealthy {
+                self.remember_before_exit(context);
+                if let Some(text) = restart::crash_text(&exit) {
+                    self.note_error(text, context);
+                }
             }
             if restart::runs_again(policy, &exit) {
                 self.record.owed_start = OwedStart::Restart;
@@ -104,7 +121,7 @@ impl Workload {
                 // No try follows those that failed before this exit was judged.
                 self.record.failure_count = 0;
                 self.record.refusals = 0;
-                if exit.code == Some(0) {
+                if exit.code == Some(0) && !exit.unhealthy {
                     self.prove();
                 }
             }
@@ -113,12 +130,12 @@ impl Workload {
         self.dirty = true;
     }
 
-    /// A run of 30 s or more starts again at once, unless it is stuck; a shorter one waits.
+    /// A run that was well for 30 s or more starts again at once, unless it is stuck; a shorter one
+    /// waits.
     fn back_off_after_run(&mut self, context: Context) {
         let run = self.record.current.as_ref().and_then(|c| c.run.as_ref());
         let ran = run.filter(|run| run.since.boot == *context.boot);
-        let ran = ran.map_or(Span(0), |run| context.now.tick.since(run.since.tick));
-        let stable = ran >= Span(limits::STABLE_MS);
+        let stable = ran.is_some_and(|run| self.was_stable(run, context.now.tick));
         if stable {
             self.record.streak = 0;
             self.record.wait = None;
@@ -185,12 +202,15 @@ impl Workload {
 
 /// The exit that a reading shows.
 pub(super) fn exit_of(reading: &Reading, interrupted: bool) -> Exit {
+    let is_gone = reading.phase == Phase::Gone;
+    let gone = || "its process is gone, though the engine says that it runs".to_owned();
     Exit {
         container: reading.id.clone(),
         started_at_ns: reading.started_at_ns,
-        code: Some(reading.exit_code),
+        code: (!is_gone).then_some(reading.exit_code),
         oom_killed: reading.oom_killed,
-        error: reading.error.clone(),
+        error: if is_gone { gone() } else { reading.error.clone() },
         interrupted,
+        unhealthy: false,
     }
 }

@@ -6,6 +6,8 @@ use std::sync::Arc;
 
 use super::declared::Pull;
 use super::effect::{CommitId, StepId};
+use super::health::RunHealth;
+use super::leaving::Leaving;
 use super::names::{BootId, ContainerId, InstanceName, SpecHash};
 use super::observed::{Listed, Phase, Reading, Seen};
 use super::recent::Before;
@@ -151,6 +153,9 @@ pub struct Workload {
     /// The run to which SIGKILL was sent because its stop did not end it.
     pub killed: Option<OwnStop>,
     /// As `stop_deadline`, for the first of the discards.
+    /// A stop of the present run is recorded that nobody wants any more: until then it may end so.
+    pub stop_in_doubt: Option<Tick>,
+    /// The same as `stop_deadline` for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// The same for the previous one, which somebody else started.
     pub previous_deadline: Option<Tick>,
@@ -164,6 +169,8 @@ pub struct Workload {
     pub discards_failed: usize,
     /// No call before this, after one whose outcome is unknown or a look that should be repeated.
     pub retry_at: Option<Tick>,
+    /// Whether the current container is on its way out.
+    pub leaving: Leaving,
     /// Calls in a row whose outcome is unknown.
     pub unknowns: u32,
     /// Its calls time out: it shares one worker with others of its kind.
@@ -184,6 +191,8 @@ pub struct Workload {
     pub pull_phase: PullPhase,
     /// It is to be started, and as many starts as may be are in flight.
     pub start_waits: bool,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What else it waits for.
     pub hold: Option<Hold>,
     /// The start of this container must show on the event stream before that tick.
@@ -238,6 +247,7 @@ impl Workload {
             recent_exits: Vec::new(),
             stop_deadline: None,
             killed: None,
+            stop_in_doubt: None,
             discard_deadline: None,
             previous_deadline: None,
             removal_rests_until: None,
@@ -245,6 +255,7 @@ impl Workload {
             live_discards: Vec::new(),
             discards_failed: 0,
             retry_at: None,
+            leaving: Leaving::No,
             unknowns: 0,
             slow: Slow::No,
             pulled: 0,
@@ -254,6 +265,7 @@ impl Workload {
             pulling: false,
             pull_phase: PullPhase::default(),
             start_waits: false,
+            awaits_resume: false,
             hold: None,
             start_expected: None,
             start_shown: false,
@@ -326,26 +338,6 @@ impl Workload {
         [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard]
             .into_iter()
             .find(|&slot| self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id))
-    }
-
-    /// The start of `id` that shows on the event stream is our own, and read already.
-    pub fn took_own_start(&mut self, id: &ContainerId) -> bool {
-        if let Some(FlightKind::Start(slot)) = self.step.as_ref().map(|flight| flight.kind)
-            && self.instance(slot).and_then(|i| i.container.as_ref()) == Some(id)
-        {
-            self.start_shown = true;
-            return true;
-        }
-        self.start_expected.take_if(|(expected, _)| expected == id).is_some()
-    }
-
-    /// What was heard during the step that just ended makes what it read old.
-    pub fn take_heard(&mut self) {
-        for id in std::mem::take(&mut self.heard) {
-            if let Some(slot) = self.slot_of(&id) {
-                self.mark_stale(slot);
-            }
-        }
     }
 
     /// The first of the discards was removed; while a step is in flight, its answer says so.
@@ -428,6 +420,7 @@ impl Workload {
         let phase = reading.phase.clone();
         let code = reading.exit_code;
         let ran = reading.started_at_ns != 0;
+        let health = self.known_health(slot, &reading);
         if slot.may_run() && ran {
             self.note_run(slot, &reading, context);
         }
@@ -435,8 +428,7 @@ impl Workload {
             self.previous_deadline = None;
         }
         if phase == Phase::Running && slot.may_run() {
-            // It did not end while the stream was lost, so its next exit is a later one.
-            self.gap = false;
+            self.note_alive(context);
             self.witnessed = Some(reading.id.clone());
         }
         if matches!(phase, Phase::Removing | Phase::Stopping) {
@@ -444,6 +436,10 @@ impl Workload {
         }
         let witnessed = self.has_witnessed(&reading);
         self.set_seen(slot, Seen::Present(Box::new(reading)));
+        if slot == Slot::Current {
+            self.note_health(health, context);
+        }
+        self.note_removing(slot, &phase, context);
         match (slot, phase) {
             (Slot::Next, Phase::Running) => self.promote(),
             (Slot::Next, Phase::Exited) if ran && code == 0 && self.is_job() => {
@@ -458,41 +454,12 @@ impl Workload {
                 self.judge_successor(context);
             }
             (Slot::Current, Phase::Running) if self.on_probation() => self.judge_run(context),
-            (Slot::Current, Phase::Exited | Phase::Dead) if ran => self.judge_exit(context),
+            (Slot::Current, Phase::Exited | Phase::Dead | Phase::Gone) if ran => {
+                self.judge_exit(context);
+            }
             _ => {}
         }
         self.match_generation();
-    }
-
-    /// Takes in that the container in `slot` is not there.
-    pub fn read_absent(&mut self, slot: Slot, context: Context) {
-        self.unknowns = 0;
-        self.retry_at = None;
-        match slot {
-            // Reserved, not made (any more): the name is free to be used.
-            Slot::Next => {
-                self.set_seen(slot, Seen::Absent);
-                self.unreserve();
-            }
-            Slot::Discard => self.drop_discard(),
-            Slot::Previous => self.lose_previous(),
-            Slot::Current => {
-                if self.record.desired == Desired::Running {
-                    let on_probation = self.on_probation();
-                    self.judge_vanished(context);
-                    if on_probation && !self.on_probation() {
-                        // The one before it is in its place already.
-                        return;
-                    }
-                } else {
-                    self.record.current = None;
-                    self.record.own_stop = None;
-                    self.stop_deadline = None;
-                    self.dirty = true;
-                }
-                self.set_seen(slot, Seen::Absent);
-            }
-        }
     }
 
     fn instance_mut(&mut self, slot: Slot) -> Option<&mut Instance> {
@@ -509,14 +476,17 @@ impl Workload {
         let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
         let Some(instance) = self.instance_mut(slot) else { return };
         let known = instance.run.as_ref().filter(|r| r.started_at_ns == reading.started_at_ns);
+        let health = known.and_then(|run| run.health.as_ref());
         let run = Run {
             started_at_ns: reading.started_at_ns,
             since: known.map_or(since, |r| r.since.clone()),
+            since_ms: known.map_or(context.now.wall_ms, |r| r.since_ms),
             pid: reading.pid,
             ip: reading.ip.clone(),
             ports: reading.ports.clone(),
             image_id: reading.image_id.clone(),
             stop_signal: reading.stop_signal.clone(),
+            health: RunHealth::follow(health, reading, context.now.tick),
         };
         let is_new = known.is_none();
         if instance.run.as_ref() != Some(&run) {

@@ -11,6 +11,8 @@ pub mod time;
 
 pub mod declared;
 
+pub mod health_check;
+
 pub mod spec_hash;
 
 pub mod fault;
@@ -33,21 +35,35 @@ pub mod backoff;
 
 pub mod lifecycle;
 
+mod heard;
+
 mod discards;
 
 mod slow;
 
 mod stops;
 
+pub mod leaving;
+
 mod rebuild;
+
+pub mod health;
 
 mod stable;
 
 pub mod stuck;
 
+mod elsewhere;
+
+mod boot;
+
 pub mod judge;
 
 pub mod recent;
+
+pub mod quiesce;
+
+pub mod drain;
 
 pub mod plan;
 

@@ -104,6 +104,11 @@ shared_text! {
     BootId
 }
 shared_text! {
+    /// What an engine calls itself and where it keeps its data: containers and volumes that were
+    /// made on one are not on another.
+    EngineId
+}
+shared_text! {
     /// `<version>-<hex>` over all that a container is made from.
     SpecHash
 }
@@ -163,6 +168,14 @@ impl Source {
         match self {
             Self::Local => "local",
             Self::Directory => "directory",
+        }
+    }
+
+    /// Its place within a pass: what is lower is looked at first. Whoever steers the device from
+    /// afar would come before what is declared on it.
+    pub fn turn(self) -> u8 {
+        match self {
+            Self::Local | Self::Directory => 0,
         }
     }
 

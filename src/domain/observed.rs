@@ -1,5 +1,6 @@
 //! What an engine reported. Present, absent and unknown are three answers.
 
+use super::health_check::{Health, Verdict};
 use super::names::{ContainerId, InstanceName, Key, Label, SpecHash, StoreId, Uid};
 
 /// The last trustworthy word about one container.
@@ -43,6 +44,8 @@ pub enum Phase {
     Exited,
     /// The engine half removed it.
     Dead,
+    /// The engine says that it runs, and its process is gone.
+    Gone,
     /// A word that bargee does not know; shown as it is.
     Unknown(String),
 }
@@ -52,7 +55,7 @@ impl Phase {
     pub fn is_live(&self) -> bool {
         match self {
             Self::Running | Self::Restarting | Self::Paused | Self::Stopping => true,
-            Self::Created | Self::Removing | Self::Exited | Self::Dead => false,
+            Self::Created | Self::Removing | Self::Exited | Self::Dead | Self::Gone => false,
             // Not knowing is no licence to start a second one.
             Self::Unknown(_) => true,
         }
@@ -133,6 +136,9 @@ pub struct Listed {
     /// It has another name than its labels say: it was renamed, or made from an image that was
     /// taken from a container of ours, labels included.
     pub misnamed: bool,
+    /// What the engine's words for people say of its health; `None`: nothing. A hint that something
+    /// was missed, never a ground for a decision.
+    pub health: Option<Health>,
 }
 
 /// An inspect: everything that decisions and the status need to know of one container.
@@ -163,6 +169,8 @@ pub struct Reading {
     pub image_id: String,
     /// The image's stop signal.
     pub stop_signal: Option<String>,
+    /// What its check says, if it has one. Of a container that has ended it means nothing.
+    pub verdict: Option<Verdict>,
 }
 
 /// What the engine told about itself when it was reached.

@@ -2,6 +2,8 @@
 //!
 //! Nothing here changes anything. An unchanged workload gives [`Decision::Nothing`].
 
+use super::drain;
+use super::leaving::Leaving;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
@@ -23,6 +25,19 @@ pub struct Surroundings<'a> {
     pub claimed_by: Option<&'a str>,
     /// No other workload needs the network of the application.
     pub last_of_application: bool,
+    /// What the agent does at the moment.
+    pub mode: Mode,
+}
+
+/// What the agent does at the moment.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub enum Mode {
+    /// It keeps workloads as they are declared.
+    Reconciling,
+    /// Reconciling is held: it looks, and does nothing.
+    Quiesced,
+    /// It stops its workloads before it ends. Whether it is the turn of this one.
+    Draining(bool),
 }
 
 /// The next step, or a change of the record that needs no step.
@@ -30,6 +45,8 @@ pub struct Surroundings<'a> {
 pub enum Decision {
     /// Nothing to do until something happens or a deadline passes.
     Nothing,
+    /// Something to do, and reconciling is held.
+    Held,
     /// Look at the container.
     Inspect(Slot),
     /// Wait for this, and look again when it may be over.
@@ -71,18 +88,44 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if w.step.is_some() || w.held || !s.engine_ready || resting {
         return Decision::Nothing;
     }
+    if w.is_elsewhere() {
+        // A signal reaches nothing, and is told so.
+        return if w.kill.is_some() { Decision::OperatorKill } else { Decision::Nothing };
+    }
+    match s.mode {
+        Mode::Reconciling => decide(w, s),
+        Mode::Quiesced => held(w, decide(w, s)),
+        Mode::Draining(turn) => drain::plan(w, turn, now),
+    }
+}
+
+/// The one gate of a quiesce. Looks go on, those too that what is held would have come before.
+fn held(w: &Workload, decision: Decision) -> Decision {
+    if matches!(decision, Decision::Nothing | Decision::Inspect(_) | Decision::Hold(_)) {
+        return decision;
+    }
+    let slots = [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard];
+    look(w, &slots).unwrap_or(Decision::Held)
+}
+
+/// The look at the first of `slots` that needs one.
+pub(super) fn look(w: &Workload, slots: &[Slot]) -> Option<Decision> {
+    slots.iter().find(|&&slot| w.must_look(slot)).map(|&slot| Decision::Inspect(slot))
+}
+
+fn decide(w: &Workload, s: &Surroundings) -> Decision {
+    let now = s.context.now.tick;
     if w.kill.is_some() && !w.must_look(Slot::Current) {
         return Decision::OperatorKill;
     }
     // A discard that may live comes first: its successor waits for it. The rest of the discards
     // goes when there is nothing more urgent.
     let discard = plan_discard(w, now);
-    if discard != Decision::Nothing && (w.must_look(Slot::Discard) || w.may_live(Slot::Discard)) {
+    if discard != Decision::Nothing && is_urgent(w) {
         return discard;
     }
-    let slots = [Slot::Current, Slot::Next, Slot::Previous];
-    if let Some(slot) = slots.into_iter().find(|&slot| w.must_look(slot)) {
-        return Decision::Inspect(slot);
+    if let Some(look) = look(w, &[Slot::Current, Slot::Next, Slot::Previous]) {
+        return look;
     }
     if let Some(decision) = plan_previous(w, now) {
         return decision;
@@ -95,7 +138,16 @@ pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     if decision == Decision::Nothing { discard } else { decision }
 }
 
-fn plan_discard(w: &Workload, now: Tick) -> Decision {
+/// A discard that may live, or whose process is gone while the engine may still hold its ports. An
+/// engine that cannot even remove it holds up nobody for longer than one try.
+fn is_urgent(w: &Workload) -> bool {
+    let gone = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Gone);
+    let has_ports = !w.record.declared.spec.ports.is_empty();
+    let holds_ports = gone && has_ports && w.discards_failed == 0;
+    w.must_look(Slot::Discard) || w.may_live(Slot::Discard) || holds_ports
+}
+
+pub(super) fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if w.record.discards.is_empty() {
         return Decision::Nothing;
     }
@@ -103,7 +155,10 @@ fn plan_discard(w: &Workload, now: Tick) -> Decision {
     if waiting && w.discards_failed >= w.record.discards.len() {
         return Decision::Nothing;
     }
-    if w.must_look(Slot::Discard) {
+    // Under a name that nothing of ours was seen to have by now, there may be somebody else's.
+    let by_name = w.instance(Slot::Discard).is_some_and(|first| first.container.is_none());
+    let unseen = by_name && w.discard_seen.reading().is_none();
+    if w.must_look(Slot::Discard) || unseen {
         return Decision::Inspect(Slot::Discard);
     }
     let running = w.discard_seen.reading().is_some_and(|r| r.phase == Phase::Running);
@@ -125,11 +180,15 @@ fn plan_previous(w: &Workload, now: Tick) -> Option<Decision> {
     if w.record.desired == Desired::Running && !w.may_live(Slot::Current) {
         return Some(Decision::Returned);
     }
-    Some(match w.previous_deadline {
+    Some(stop_previous(w, now))
+}
+
+pub(super) fn stop_previous(w: &Workload, now: Tick) -> Decision {
+    match w.previous_deadline {
         Some(at) if at > now => Decision::Nothing,
         Some(_) => Decision::Kill(Slot::Previous),
         None => Decision::Stop(Slot::Previous),
-    })
+    }
 }
 
 fn plan_removal(w: &Workload, s: &Surroundings) -> Decision {
@@ -171,7 +230,7 @@ fn plan_stopped(w: &Workload, now: Tick) -> Decision {
 }
 
 /// What brings the container in `slot` to its end; `None`: it has come to it.
-fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
+pub(super) fn stop(w: &Workload, slot: Slot, now: Tick) -> Option<Decision> {
     if !w.may_live(slot) {
         return None;
     }
@@ -264,6 +323,15 @@ fn plan_update(w: &Workload, now: Tick) -> Decision {
 }
 
 fn plan_first(w: &Workload, s: &Surroundings) -> Decision {
+    if w.record.restarts_asked != w.record.restarts_done {
+        // There is nothing to stop, and it is about to be started as it is.
+        return Decision::RestartDone;
+    }
+    if w.given_up() && w.record.next.is_some() {
+        // Reserved since a call that may be carried out yet. It is not tried again under this name,
+        // so the journal has it looked up once more and done with.
+        return Decision::Discard(Slot::Next);
+    }
     if w.pulling || w.given_up() || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }
@@ -275,7 +343,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     let restart_asked = w.record.restarts_asked != w.record.restarts_done;
     // A stop that was sent is seen through, whoever wants it running by now: its process may be on
     // its way out already.
-    if restart_asked || w.is_being_stopped() {
+    if restart_asked || w.is_being_stopped() || w.ends_for_health() {
         return stop(w, Slot::Current, now).unwrap_or(Decision::RestartDone);
     }
     let phase = match &w.seen {
@@ -285,7 +353,10 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
     };
     match phase {
         Phase::Created | Phase::Exited => again(w, s, Decision::Start(Slot::Current)),
-        Phase::Dead => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Dead | Phase::Gone => again(w, s, Decision::Discard(Slot::Current)),
+        Phase::Removing if w.leaving == Leaving::Hangs => {
+            again(w, s, Decision::Discard(Slot::Current))
+        }
         Phase::Removing | Phase::Stopping => Decision::Inspect(Slot::Current),
         Phase::Running | Phase::Restarting | Phase::Paused | Phase::Unknown(_) => Decision::Nothing,
     }
@@ -314,6 +385,7 @@ pub fn wake(w: &Workload, context: Context) -> Option<Tick> {
         w.retry_at,
         w.waits_until(context),
         w.stop_deadline,
+        w.stop_in_doubt,
         w.discard_deadline,
         w.previous_deadline,
         w.update_retry_at(),

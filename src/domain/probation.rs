@@ -1,6 +1,7 @@
 //! Updates on probation. The container that an update took the place of is kept, stopped, until the
-//! new one has proved itself: by 30 s of RUNNING, or as a job by an exit with 0. A crash or a
-//! refused start before that brings the old one back, and the update is tried again later.
+//! new one has proved itself: by 30 s of RUNNING, healthy where a check is declared, or as a job by
+//! an exit with 0. A crash, a refused start or an unhealthy verdict before that brings the old one
+//! back, and the update is tried again later.
 
 use super::backoff;
 use super::declared::{Port, Pull, RestartPolicy};
@@ -302,15 +303,20 @@ impl Workload {
 
     /// Whether `exit`, which is no interruption, ends the probation of the current container.
     pub(super) fn judge_on_probation(&mut self, exit: &Exit, context: Context) -> bool {
-        let succeeded = exit.code == Some(0) && self.is_job();
+        let succeeded = exit.code == Some(0) && self.is_job() && !exit.unhealthy;
         if succeeded || !self.may_go_back() {
             return false;
         }
         if exit.code.is_none() {
             self.set_seen(Slot::Current, Seen::Absent);
         }
-        self.remember_before_exit(context);
-        self.fail_probation(cause_of(exit), false, context);
+        if exit.unhealthy {
+            // What its check complained of was noted before it was stopped for that.
+            self.fail_probation(self.record.error_message.clone(), false, context);
+        } else {
+            self.remember_before_exit(context);
+            self.fail_probation(cause_of(exit), false, context);
+        }
         true
     }
 }

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use super::declared::Declared;
 use super::diary::Diary;
+use super::health::RunHealth;
 use super::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use super::time::Tick;
 
@@ -102,6 +103,8 @@ pub struct Record {
     pub last_error_at_ms: u64,
     /// The boot under which it was last asked to run.
     pub boot: Option<BootId>,
+    /// Since when its containers have been missing because the engine is another one.
+    pub elsewhere: Option<BootTick>,
 }
 
 impl Record {
@@ -145,6 +148,7 @@ impl Record {
             last_error: String::new(),
             last_error_at_ms: 0,
             boot: None,
+            elsewhere: None,
         }
     }
 }
@@ -196,6 +200,8 @@ pub struct Run {
     pub started_at_ns: u64,
     /// When it was first seen running.
     pub since: BootTick,
+    /// The same on the wall clock, unix milliseconds; 0: not known.
+    pub since_ms: u64,
     /// Process id.
     pub pid: u32,
     /// Address on its network.
@@ -206,6 +212,8 @@ pub struct Run {
     pub image_id: String,
     /// The image's stop signal.
     pub stop_signal: Option<String>,
+    /// How it fares by its check, if it has one.
+    pub health: Option<RunHealth>,
 }
 
 /// A tick that is only comparable within its boot.
@@ -224,6 +232,8 @@ pub struct OwnStop {
     pub container: ContainerId,
     /// The run that is stopped, by its start in unix nanoseconds.
     pub started_at_ns: u64,
+    /// Because it is unhealthy: a restart like that after a crash.
+    pub unhealthy: bool,
 }
 
 /// How the next run of a workload is to be counted.
@@ -251,6 +261,8 @@ pub struct Exit {
     pub error: String,
     /// An interruption: counts nothing, runs again.
     pub interrupted: bool,
+    /// bargee ended it, because it was unhealthy.
+    pub unhealthy: bool,
 }
 
 /// An update that failed.

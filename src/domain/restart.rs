@@ -13,7 +13,8 @@ pub fn runs_again(policy: RestartPolicy, exit: &Exit) -> bool {
     }
     match policy {
         RestartPolicy::Always => true,
-        RestartPolicy::OnFailure => exit.code != Some(0),
+        // With whatever code it took the signal: it had failed before.
+        RestartPolicy::OnFailure => exit.unhealthy || exit.code != Some(0),
         RestartPolicy::Never => false,
     }
 }
@@ -21,7 +22,8 @@ pub fn runs_again(policy: RestartPolicy, exit: &Exit) -> bool {
 /// What an exit is called in `errorMessage` and `stateInfo`; `None` for a clean one.
 pub fn crash_text(exit: &Exit) -> Option<String> {
     let Some(code) = exit.code else {
-        return Some("the container vanished".to_owned());
+        let vanished = || "the container vanished".to_owned();
+        return Some(Some(exit.error.clone()).filter(|e| !e.is_empty()).unwrap_or_else(vanished));
     };
     if code == 0 && !exit.oom_killed {
         return None;
@@ -47,6 +49,7 @@ mod tests {
             oom_killed: false,
             error: String::new(),
             interrupted,
+            unhealthy: false,
         }
     }
 
@@ -68,6 +71,18 @@ mod tests {
         for (policy, code, again) in table {
             assert_eq!(runs_again(policy, &exit(code, false)), again, "{policy:?} {code:?}");
             assert!(runs_again(policy, &exit(code, true)), "interrupted {policy:?} {code:?}");
+        }
+    }
+
+    #[test]
+    fn an_unhealthy_end_is_a_failure_with_any_code() {
+        let unhealthy = Exit { unhealthy: true, ..exit(Some(0), false) };
+        for (policy, again) in [
+            (RestartPolicy::Always, true),
+            (RestartPolicy::OnFailure, true),
+            (RestartPolicy::Never, false),
+        ] {
+            assert_eq!(runs_again(policy, &unhealthy), again, "{policy:?}");
         }
     }
 

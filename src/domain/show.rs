@@ -1,10 +1,11 @@
 //! How a workload is shown: desired, policy and what was seen give State(Substate), the runtime
 //! state and one line. `docs/states.md` has the same as a table.
 
+use super::health_check::Verdict;
 use super::lifecycle::{Context, FlightKind, Hold, PullPhase, Slot, Workload};
 use super::observed::{Phase, Seen};
-use super::record::{Desired, Exit, Retry};
-use super::time::{Span, Tick};
+use super::record::{Desired, Exit, Retry, Run};
+use super::time::{Now, Span, Tick};
 use super::view::{PullProgress, RuntimeState, State, View};
 use super::{restart, stuck};
 use crate::limits;
@@ -20,6 +21,10 @@ struct Shown {
 /// The workload as people see it. `pull` is the progress of the pull it waits for.
 pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View {
     let shown = match w.record.desired {
+        _ if w.is_elsewhere() => {
+            let (state, runtime, info, at) = w.shown_elsewhere();
+            Shown { state, runtime, info, at }
+        }
         Desired::Deleted => shown_deleted(w),
         Desired::Stopped => shown_stopped(w),
         Desired::Running => shown_running(w, context),
@@ -38,12 +43,17 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         state: shown.state,
         info: shown.info,
         next_attempt: shown.at,
+        awaits_resume: w.awaits_resume,
         runtime_state: shown.runtime,
+        health: w.verdict().map(|verdict| verdict.health),
         pull: pull.filter(|_| w.pulling),
         container: record.current.as_ref().and_then(|c| c.container.clone()),
         instance: record.current.as_ref().map(|c| c.name.to_string()),
         pid: live.map_or(0, |r| r.pid),
         started_at_ms: run.map_or(0, |run| run.started_at_ns / 1_000_000),
+        run_seen: run
+            .filter(|run| live.is_some() && run.since.boot == *context.boot)
+            .and_then(seen),
         ip: live.and_then(|r| r.ip.clone()),
         ports: live.map(|r| r.ports.clone()).unwrap_or_default(),
         image_id: run.map(|r| r.image_id.clone()).unwrap_or_default(),
@@ -57,6 +67,10 @@ pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View 
         failed_update: w.failed_update().map(|f| (f.generation, f.cause.clone())),
         update_retries: w.failed_update().is_some_and(|f| f.retry != Retry::Never),
     }
+}
+
+fn seen(run: &Run) -> Option<Now> {
+    (run.since_ms > 0).then_some(Now { tick: run.since.tick, wall_ms: run.since_ms })
 }
 
 fn shown(state: State, runtime: RuntimeState, info: impl Into<String>) -> Shown {
@@ -107,7 +121,9 @@ fn shown_running(w: &Workload, context: Context) -> Shown {
 fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
     match phase {
         Phase::Running => running(w),
-        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead => not_running(w, context),
+        Phase::Created | Phase::Removing | Phase::Exited | Phase::Dead | Phase::Gone => {
+            not_running(w, context)
+        }
         Phase::Stopping => {
             shown(State::StoppingStopping, RuntimeState::Stopping, "the engine is stopping it")
         }
@@ -128,7 +144,13 @@ fn by_phase(w: &Workload, phase: &Phase, context: Context) -> Shown {
 
 fn running(w: &Workload) -> Shown {
     if w.is_being_stopped() {
-        let info = format!("for a restart or an update: {}", w.stop_info());
+        let info = match complaint(w).filter(|_| w.stop_is_for_health()) {
+            Some(complaint) => {
+                let what = if w.may_go_back() { "the version before it" } else { "a restart" };
+                format!("{complaint}; for {what}: {}", w.stop_info())
+            }
+            None => format!("for a restart or an update: {}", w.stop_info()),
+        };
         let state = State::StoppingRequestedAtRuntime;
         return Shown { at: w.stop_deadline, ..shown(state, RuntimeState::Stopping, info) };
     }
@@ -151,21 +173,27 @@ fn running(w: &Workload) -> Shown {
     }
     if w.on_probation() {
         let info = format!(
-            "{} has to run for {}, until then the container before it is kept",
+            "{} has to {} for {}, until then the container before it is kept",
             on_trial(w),
+            if w.record.declared.spec.check().is_some() { "be healthy" } else { "run" },
             Span(limits::STABLE_MS)
         );
         return shown(State::RunningOk, RuntimeState::Running, info);
     }
-    if w.record.stuck {
-        let info = format!(
+    let stuck = w.record.stuck.then(|| {
+        format!(
             "{}; that counts until it has run for {} minutes",
             stuck::how_many(),
             limits::STUCK_MS / 60_000
-        );
-        return shown(State::RunningOk, RuntimeState::Running, info);
-    }
-    shown(State::RunningOk, RuntimeState::Running, "")
+        )
+    });
+    let info: Vec<String> = complaint(w).into_iter().chain(stuck).collect();
+    shown(State::RunningOk, RuntimeState::Running, info.join("; "))
+}
+
+/// What the check of what runs complains of.
+fn complaint(w: &Workload) -> Option<String> {
+    w.verdict().and_then(Verdict::complaint)
 }
 
 fn not_running(w: &Workload, context: Context) -> Shown {
@@ -251,12 +279,15 @@ fn between_tries(w: &Workload, context: Context) -> Shown {
         return Shown { at, ..shown(State::PendingStarting, at_rest(w), exit_info(w, exit)) };
     }
     match exit.code {
-        Some(0) => shown(State::SucceededOk, RuntimeState::Stopped, ""),
+        Some(0) if !exit.unhealthy => shown(State::SucceededOk, RuntimeState::Stopped, ""),
         Some(_) => {
             let text = restart::crash_text(exit).unwrap_or_default();
             shown(State::FailedExecFailed, RuntimeState::Failed, text)
         }
-        None => shown(State::FailedLost, RuntimeState::Failed, "its container vanished"),
+        None if exit.error.is_empty() => {
+            shown(State::FailedLost, RuntimeState::Failed, "its container vanished")
+        }
+        None => shown(State::FailedLost, RuntimeState::Failed, exit.error.clone()),
     }
 }
 
@@ -280,7 +311,12 @@ fn exit_info(w: &Workload, exit: &Exit) -> String {
 }
 
 fn exit_words(exit: &Exit) -> String {
-    exit.code.map_or("vanished".to_owned(), |code| format!("exitCode={code}"))
+    match exit.code {
+        _ if exit.unhealthy => "unhealthy".to_owned(),
+        Some(code) => format!("exitCode={code}"),
+        None if exit.error.is_empty() => "vanished".to_owned(),
+        None => exit.error.clone(),
+    }
 }
 
 /// What runs on probation.
@@ -318,6 +354,7 @@ fn doing(w: &Workload) -> String {
     match w.step.as_ref().map(|flight| flight.kind) {
         _ if w.pulling => pull_info(w),
         _ if w.start_waits => start_wait(),
+        _ if w.awaits_resume => "not gone on with".to_owned(),
         Some(FlightKind::Create) => "creating the new container".to_owned(),
         Some(FlightKind::Start(Slot::Next)) => "starting the new container".to_owned(),
         Some(FlightKind::Signal(_)) => "stopping the old container".to_owned(),

@@ -5,14 +5,15 @@
 use sha2::{Digest, Sha256};
 
 use super::declared::{Declared, MountSource, Network};
+use super::health_check::HealthCheck;
 use super::names::SpecHash;
 
 /// Version of the rules below. A hash of another version is adopted and left alone until the next
 /// apply; so change the rules only together with this.
 pub const VERSION: &str = "1";
 
-/// The hash of what `declared` is made from. Labels, pull, restart and stop are not in it: they
-/// change the row, not the container.
+/// The hash of what `declared` is made from. Labels, pull, restart, stop and `onUnhealthy` are not
+/// in it: they change the row, not the container.
 pub fn spec_hash(declared: &Declared) -> SpecHash {
     let spec = &declared.spec;
     let mut h = Hasher(Sha256::new());
@@ -43,6 +44,9 @@ pub fn spec_hash(declared: &Declared) -> SpecHash {
     h.option("memory", spec.resources.memory_bytes.map(|n| n.to_string()).as_deref());
     let (size, files) = (spec.log.max_size_bytes.to_string(), spec.log.max_files.to_string());
     h.field("log", &[&spec.log.driver, &size, &files]);
+    if let Some(check) = &spec.health_check {
+        h.health_check(check);
+    }
     h.finish()
 }
 
@@ -80,6 +84,16 @@ impl Hasher {
         if let Some(values) = values {
             self.field(name, &values.iter().map(String::as_str).collect::<Vec<_>>());
         }
+    }
+
+    fn health_check(&mut self, check: &HealthCheck) {
+        let HealthCheck::On(check) = check else { return self.field("healthCheck", &["NONE"]) };
+        let times = [check.interval, check.timeout, check.start_period];
+        let [interval, timeout, start_period] = times.map(|span| span.0.to_string());
+        let retries = check.retries.to_string();
+        let mut parts = vec![&*interval, &*timeout, &*start_period, &*retries];
+        parts.extend(check.test.words());
+        self.field("healthCheck", &parts);
     }
 
     fn finish(self) -> SpecHash {

@@ -1,33 +1,47 @@
-//! Runs that last: what 30 s of RUNNING in a row prove, and what they make forgotten.
+//! Runs that last: what 30 s of a good run prove, and what they make forgotten.
 
 use super::lifecycle::{Context, Slot, Workload};
 use super::observed::Phase;
+use super::record::Run;
 use super::time::{Span, Tick};
 use crate::limits;
 
 impl Workload {
-    /// Since when the current container runs without a break, as far as is known.
-    pub fn runs_since(&self, context: Context) -> Option<Tick> {
+    /// The run of the current container, if it goes on.
+    fn present_run(&self, context: Context) -> Option<&Run> {
         let running = self.seen.reading().is_some_and(|r| r.phase == Phase::Running);
         let run = self.record.current.as_ref()?.run.as_ref()?;
-        (running && run.since.boot == *context.boot).then_some(run.since.tick)
+        (running && run.since.boot == *context.boot).then_some(run)
     }
 
-    /// When the current run will have lasted long enough to prove the container, or to forget its
-    /// past, if there is any.
+    /// Since when the current container runs without a break, as far as is known.
+    pub fn runs_since(&self, context: Context) -> Option<Tick> {
+        self.present_run(context).map(|run| run.since.tick)
+    }
+
+    /// When the current run will have been well for long enough to prove the container, or to
+    /// forget its past, if there is any.
     pub fn stable_at(&self, context: Context) -> Option<Tick> {
         let unproved = self.record.current.as_ref().is_some_and(|current| !current.proved);
-        let since = self.runs_since(context).filter(|_| unproved || self.has_past());
-        since.map(|since| since + Span(limits::STABLE_MS))
+        let run = self.present_run(context).filter(|_| unproved || self.has_past());
+        run.and_then(|run| self.well_since(run)).map(|since| since + Span(limits::STABLE_MS))
     }
 
-    /// The current run has lasted long enough. Health, where it is declared, belongs here too.
+    /// The current run has been well for long enough.
     pub(super) fn is_stable(&self, context: Context) -> bool {
         self.stable_at(context).is_some_and(|at| at <= context.now.tick)
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update
-    /// (which holds until a newer generation).
+    /// `run` was well for long enough, now or before.
+    pub(super) fn was_stable(&self, run: &Run, now: Tick) -> bool {
+        match self.checked(run) {
+            None => now.since(run.since.tick) >= Span(limits::STABLE_MS),
+            Some(health) => health.is_proved(now),
+        }
+    }
+
+    /// There is a past to forget: short runs, or an error that is not that of a failed update,
+    /// which holds until that has proved itself, a rebuild or a newer generation.
     fn has_past(&self) -> bool {
         let record = &self.record;
         record.streak > 0 || (!record.error_message.is_empty() && self.failed_update().is_none())
@@ -37,6 +51,7 @@ impl Workload {
     /// nothing leads back to the one before it afterwards.
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
+        self.doubt_stop(context);
         self.take_up_update(context);
         if !self.is_stable(context) || self.stale[Slot::Current as usize] {
             return;

@@ -4,10 +4,12 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use super::declared::Declared;
+use super::health_check::Health;
 use super::names::{ContainerId, Source, Uid};
 use super::observed::EngineInfo;
+use super::quiesce::Quiesce;
 use super::record::Desired;
-use super::time::Tick;
+use super::time::{Now, Tick};
 
 /// The state that people and dependencies go by.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
@@ -129,8 +131,12 @@ pub struct View {
     pub info: String,
     /// The next try or deadline that `info` speaks of.
     pub next_attempt: Option<Tick>,
+    /// Something is to be done for it, and reconciling is held.
+    pub awaits_resume: bool,
     /// What the container really is.
     pub runtime_state: RuntimeState,
+    /// What its check says while it runs, whoever declared it; `None`: it has none.
+    pub health: Option<Health>,
     /// Progress of the pull it waits for.
     pub pull: Option<PullProgress>,
     /// The engine's id of the container.
@@ -141,6 +147,9 @@ pub struct View {
     pub pid: u32,
     /// Start of the run in unix milliseconds by the engine's clock; 0: none.
     pub started_at_ms: u64,
+    /// Both clocks when that was first seen, if it was in this boot and still runs: the wall clock
+    /// may have been set since.
+    pub run_seen: Option<Now>,
     /// Address on its network.
     pub ip: Option<String>,
     /// Ports as published.
@@ -247,6 +256,8 @@ pub struct Status {
     pub journal: (usize, usize),
     /// Tasks that are not settled.
     pub tasks: usize,
+    /// Reconciling is held.
+    pub quiesced: Option<Quiesce>,
     /// The manifests directory; `None`: it is not there.
     pub manifests: Option<Arc<Manifests>>,
     /// Things that somebody should know: `(type, message)`.
@@ -268,7 +279,7 @@ pub struct Manifests {
     pub ignored_count: usize,
 }
 
-/// A change of state, for `GET /v1/events`.
+/// A change of state or of health, for `GET /v1/events`.
 #[derive(Clone, PartialEq, Eq, Debug)]
 pub struct Transition {
     /// Unix milliseconds.
@@ -285,6 +296,8 @@ pub struct Transition {
     pub from: Option<State>,
     /// State after.
     pub to: State,
+    /// Health after.
+    pub health: Option<Health>,
     /// The line beside it.
     pub info: String,
     /// Container it was about.

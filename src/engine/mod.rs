@@ -8,7 +8,7 @@ use std::io::Read;
 use crate::domain::effect::NewContainer;
 use crate::domain::event::ContainerEvent;
 use crate::domain::fault::Fault;
-use crate::domain::names::ContainerId;
+use crate::domain::names::{ContainerId, EngineId};
 use crate::domain::observed::{EngineInfo, Listed, Reading};
 use crate::domain::view::PullProgress;
 
@@ -54,6 +54,17 @@ impl Engine {
     pub fn ping(&self) -> Result<EngineInfo, Fault> {
         match self {
             Self::Docker(docker) => docker.ping(),
+        }
+    }
+
+    /// What the engine calls itself and where it keeps its data; `None`: it does not say. What was
+    /// known of its networks is forgotten, since it may be another one.
+    ///
+    /// # Errors
+    /// Those of the connection.
+    pub fn identity(&self) -> Result<Option<EngineId>, Fault> {
+        match self {
+            Self::Docker(docker) => docker.identity(),
         }
     }
 

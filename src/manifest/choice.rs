@@ -1,6 +1,6 @@
 //! Fields that are one of a few words.
 
-use crate::domain::declared::{Network, Pull, RestartPolicy, WhenStuck};
+use crate::domain::declared::{Network, Pull, Rerun, RestartPolicy, WhenStuck};
 use crate::yaml::field::Field;
 use crate::yaml::{Flaws, shown};
 
@@ -17,6 +17,9 @@ pub const RESTART_POLICY: &[(&str, RestartPolicy)] = &[
 
 /// The words of `spec.restart.stuck`.
 pub const STUCK: &[(&str, WhenStuck)] = &[("retry", WhenStuck::Retry), ("hold", WhenStuck::Hold)];
+
+/// The words of `spec.rerun`.
+pub const RERUN: &[(&str, Rerun)] = &[("never", Rerun::Never), ("boot", Rerun::Boot)];
 
 const NETWORK: &[(&str, Network)] = &[("bridge", Network::Bridge), ("host", Network::Host)];
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 
 use super::across::Apply;
 use super::quantity::{self, CPUS, SIZE, SPAN};
-use super::{choice, env, ports, render, shape, signal, volumes, words};
-use crate::domain::declared::{Declared, Log, Network, Port, Pull, Resources, Restart, Spec, Stop};
+use super::{choice, env, health, ports, render, shape, signal, volumes, words};
+use crate::domain::declared::{
+    Declared, Log, Network, Port, Pull, Rerun, Resources, Restart, RestartPolicy, Spec, Stop,
+};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
 use crate::limits::{RESTART_DELAY_MIN_MS, SCHEDULE};
@@ -94,7 +96,11 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
     let env = members.or("env", BTreeMap::new(), flaws, env::env);
     let mounts = members.or("volumes", Vec::new(), flaws, volumes::mounts);
     let restart = members.or("restart", Restart::default(), flaws, restart);
+    let rerun = rerun(&members, restart, flaws);
     let stop = members.or("stop", Stop::default(), flaws, stop);
+    let policy = restart.map(|restart| restart.policy);
+    let health_check =
+        members.optional("healthCheck", flaws, |f, flaws| health::health_check(f, policy, flaws));
     let resources = members.or("resources", Resources::default(), flaws, resources);
     let schedule = members
         .or("schedule", SCHEDULE, flaws, |f, flaws| f.parse("a number", flaws, quantity::schedule));
@@ -112,7 +118,9 @@ fn spec(field: &Field<'_>, apply: &mut Apply<'_>) -> Option<Spec> {
         mounts: mounts?,
         network: network?,
         restart: restart?,
+        rerun: rerun?,
         stop: stop?,
+        health_check: health_check?,
         resources: resources?,
         schedule: schedule?,
         log: log?,
@@ -156,13 +164,22 @@ fn restart(field: &Field<'_>, flaws: &mut Flaws) -> Option<Restart> {
     Some(restart)
 }
 
+/// What never comes to its end by itself cannot be a job.
+fn rerun(members: &Members<'_>, restart: Option<Restart>, flaws: &mut Flaws) -> Option<Rerun> {
+    let choose = |f: &Field<'_>, flaws: &mut Flaws| choice::choice(choice::RERUN, f, flaws);
+    let rerun = members.or("rerun", Rerun::default(), flaws, choose)?;
+    let always = restart.is_some_and(|restart| restart.policy == RestartPolicy::Always);
+    if let Some(field) = members.get("rerun").filter(|_| always && rerun == Rerun::Boot) {
+        let message = "is for jobs, and restart.policy always restarts every end; \
+                       set it to on-failure or never";
+        field.refuse(flaws, message);
+        return None;
+    }
+    Some(rerun)
+}
+
 fn delay(field: &Field<'_>, flaws: &mut Flaws) -> Option<Span> {
-    field.parse(SPAN, flaws, |text| {
-        let least = Span(RESTART_DELAY_MIN_MS);
-        let span = quantity::span(text)?;
-        let short = || format!("must be at least {least}, found {}", shown(text));
-        (span >= least).then_some(span).ok_or_else(short)
-    })
+    field.parse(SPAN, flaws, |text| quantity::span_from(Span(RESTART_DELAY_MIN_MS), text))
 }
 
 fn span(field: &Field<'_>, flaws: &mut Flaws) -> Option<Span> {

@@ -15,6 +15,8 @@ mod decode;
 
 mod env;
 
+mod health;
+
 mod ports;
 
 mod quantity;

@@ -3,54 +3,17 @@
 use crate::domain::time::Span;
 use crate::limits::{LOG_FILES, MANIFEST_SPAN_MS, SCHEDULE_MAX};
 use crate::yaml::shown;
+use crate::yaml::size::number_and_unit;
 
-/// What a size may be.
-pub const SIZE: &str = "a size as 64Mi, 1Gi, 500k or a number of bytes";
+pub use crate::yaml::size::{SIZE, digits, show_size, size};
+
 /// What a duration may be.
 pub const SPAN: &str = "a duration as 500ms, 10s, 2m or 1h30m";
 /// What a share of processors may be.
 pub const CPUS: &str = "a number of processors as 0.5 or 2, at least 0.01, in steps of 0.001";
 
-const SIZE_UNITS: &[(&str, u64)] = &[
-    ("Ki", 1 << 10),
-    ("Mi", 1 << 20),
-    ("Gi", 1 << 30),
-    ("Ti", 1 << 40),
-    ("k", 1_000),
-    ("M", 1_000_000),
-    ("G", 1_000_000_000),
-    ("T", 1_000_000_000_000),
-];
-
 /// Longest unit first, as they stand in a duration.
 const SPAN_UNITS: &[(&str, u64)] = &[("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
-
-/// A size in bytes, more than nothing.
-pub fn size(text: &str) -> Result<u64, String> {
-    let wrong = || format!("must be {SIZE}, found {}", shown(text));
-    let (number, unit) = number_and_unit(text);
-    let factor = match unit {
-        "" => 1,
-        _ => SIZE_UNITS.iter().find(|(known, _)| *known == unit).ok_or_else(wrong)?.1,
-    };
-    let number: u64 = digits(number).ok_or_else(wrong)?;
-    // Engines count in signed numbers.
-    let bytes = number.checked_mul(factor).filter(|bytes| i64::try_from(*bytes).is_ok());
-    match bytes {
-        Some(0) => Err("must be more than nothing".to_owned()),
-        Some(bytes) => Ok(bytes),
-        None => Err(format!("{} is more than any device has", shown(text))),
-    }
-}
-
-/// A size as [`size`] reads it: in the largest unit that divides it, from Mi on.
-pub fn show_size(bytes: u64) -> String {
-    let units = SIZE_UNITS.iter().take(4).skip(1).rev();
-    match units.into_iter().find(|(_, factor)| bytes.is_multiple_of(*factor)) {
-        Some((unit, factor)) => format!("{}{unit}", bytes / factor),
-        None => bytes.to_string(),
-    }
-}
 
 /// A duration, zero included.
 pub fn span(text: &str) -> Result<Span, String> {
@@ -73,6 +36,13 @@ pub fn span(text: &str) -> Result<Span, String> {
         return Err(format!("{} is longer than {hours}h", shown(text)));
     }
     Ok(Span(total))
+}
+
+/// A duration of at least `least`.
+pub fn span_from(least: Span, text: &str) -> Result<Span, String> {
+    let span = span(text)?;
+    let short = || format!("must be at least {least}, found {}", shown(text));
+    (span >= least).then_some(span).ok_or_else(short)
 }
 
 /// Thousandths of a processor.
@@ -101,14 +71,4 @@ pub fn schedule(text: &str) -> Result<u32, String> {
     digits(text)
         .filter(|number| *number <= SCHEDULE_MAX)
         .ok_or_else(|| format!("must be a number from 0 to {SCHEDULE_MAX}, found {}", shown(text)))
-}
-
-/// A number in digits and nothing else; `FromStr` alone would take a sign.
-pub fn digits<N: std::str::FromStr>(text: &str) -> Option<N> {
-    let plain = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    if plain { text.parse().ok() } else { None }
-}
-
-fn number_and_unit(text: &str) -> (&str, &str) {
-    text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()))
 }

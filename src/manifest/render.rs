@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use serde::Serialize;
 
 use super::quantity::show_size;
-use super::{choice, ports, volumes};
+use super::{choice, health, ports, volumes};
 use crate::domain::declared::{Log, Resources, Restart, Spec, Stop};
 use crate::domain::names::Key;
 
@@ -65,7 +65,10 @@ struct SpecJson<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     resources: Option<ResourcesJson>,
     restart: RestartJson,
+    rerun: &'static str,
     stop: StopJson<'a>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    health_check: Option<health::HealthCheckJson<'a>>,
     schedule: u32,
     log: LogJson<'a>,
 }
@@ -116,7 +119,9 @@ fn spec_json(spec: &Spec) -> SpecJson<'_> {
         network: choice::network_word(spec.network),
         resources: resources_json(&spec.resources),
         restart: restart_json(&spec.restart),
+        rerun: choice::word(choice::RERUN, &spec.rerun),
         stop: stop_json(&spec.stop),
+        health_check: spec.health_check.as_ref().map(health::show),
         schedule: spec.schedule,
         log: log_json(&spec.log),
     }

@@ -27,7 +27,9 @@ pub const SPEC: Shape = Shape {
         "network",
         "resources",
         "restart",
+        "rerun",
         "stop",
+        "healthCheck",
         "schedule",
         "log",
     ],
@@ -50,8 +52,6 @@ pub const SPEC: Shape = Shape {
         "ipc",
         "shmSize",
         "init",
-        "rerun",
-        "healthCheck",
         "dependsOn",
     ],
 };
@@ -73,6 +73,13 @@ pub const RESTART: Shape =
 /// `spec.stop`
 pub const STOP: Shape = Shape { path: "spec.stop", keys: &["signal", "grace"], later: &[] };
 
+/// `spec.healthCheck`
+pub const HEALTH_CHECK: Shape = Shape {
+    path: "spec.healthCheck",
+    keys: &["test", "interval", "timeout", "startPeriod", "retries", "onUnhealthy"],
+    later: &[],
+};
+
 /// `spec.log`
 pub const LOG: Shape =
     Shape { path: "spec.log", keys: &["driver", "maxSize", "maxFiles"], later: &[] };
@@ -80,4 +87,4 @@ pub const LOG: Shape =
 /// All of them.
 #[cfg(test)]
 pub const ALL: &[&Shape] =
-    &[&DOCUMENT, &METADATA, &SPEC, &ENV_VALUE, &RESOURCES, &RESTART, &STOP, &LOG];
+    &[&DOCUMENT, &METADATA, &SPEC, &ENV_VALUE, &RESOURCES, &RESTART, &STOP, &HEALTH_CHECK, &LOG];

@@ -71,6 +71,12 @@ pub fn holds(proc: &Path, pid: u32, id: &str) -> bool {
     layout::holds(proc, id, pid)
 }
 
+/// Whether the process `pid` of the container `id` lives. One that has ended and that nobody took
+/// notice of does not, though it still has its number.
+pub fn lives(proc: &Path, pid: u32, id: &str) -> bool {
+    layout::holds(proc, id, pid) && !layout::has_ended(proc, pid)
+}
+
 impl Sampler {
     /// Reads through the `/proc` that is mounted at `proc`.
     pub fn new(proc: impl Into<PathBuf>) -> Self {

@@ -14,6 +14,10 @@ pub mod directory_watch;
 
 pub mod lock_file;
 
+pub mod log_file;
+
+pub mod log_thread;
+
 pub mod memory;
 
 pub mod mount;
@@ -23,6 +27,8 @@ pub mod open;
 pub mod presence;
 
 pub mod random;
+
+pub mod repeats;
 
 #[cfg(test)]
 pub(crate) mod scripted;

@@ -9,6 +9,7 @@ use rusqlite::{Connection, OpenFlags, OptionalExtension, Row, Statement, ffi, pa
 use crate::domain::effect::Write;
 use crate::domain::intent::Seq;
 use crate::domain::names::Uid;
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 use crate::limits::{
     DAMAGED_ROWS_KEPT, STORE_BUSY_MS, STORE_CACHE_KIB, STORE_CHECKPOINT_PAGES, STORE_LOG_BYTES,
@@ -34,6 +35,10 @@ pub enum Meta {
     Schema,
     /// The highest number that a journal entry ever had.
     LastSeq,
+    /// Reconciling is held; empty: it is not any more.
+    Quiesce,
+    /// The engine that the containers are on.
+    Engine,
 }
 
 impl Meta {
@@ -44,6 +49,8 @@ impl Meta {
             Self::Revision => "revision",
             Self::Schema => "schema",
             Self::LastSeq => "lastSeq",
+            Self::Quiesce => "quiesce",
+            Self::Engine => "engine",
         }
     }
 }
@@ -109,6 +116,11 @@ pub fn put_meta(connection: &Connection, meta: Meta, value: &str) -> rusqlite::R
                ON CONFLICT (key) DO UPDATE SET value = ?2, sum = ?3";
     connection.execute(sql, params![meta.key(), value, meta_sum(meta, value)])?;
     Ok(())
+}
+
+/// As it stands in `meta`.
+pub fn quiesce_text(quiesce: Option<&Quiesce>) -> String {
+    quiesce.map(Quiesce::to_text).unwrap_or_default()
 }
 
 fn meta_sum(meta: Meta, value: &str) -> String {
@@ -247,6 +259,10 @@ impl<'c> Writer<'c> {
             Write::Update(record) => self.update(record),
             Write::Delete(uid) => self.delete(uid),
             Write::MarkWhole => Ok(put_meta(self.connection, Meta::Whole, "1")?),
+            Write::Quiesce(quiesce) => {
+                Ok(put_meta(self.connection, Meta::Quiesce, &quiesce_text(quiesce.as_ref()))?)
+            }
+            Write::KnowEngine(id) => Ok(put_meta(self.connection, Meta::Engine, id.as_str())?),
             Write::Intend(entry) => self.journal.intend(self.connection, entry),
             Write::Claim(entry) => self.journal.claim(self.connection, entry),
             Write::Settle(seq) => self.journal.settle(self.connection, *seq),

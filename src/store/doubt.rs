@@ -32,7 +32,9 @@ impl Doubts {
                 | Write::Claim(_)
                 | Write::Settle(_)
                 | Write::DropEntry(_)
-                | Write::MarkWhole => {}
+                | Write::MarkWhole
+                | Write::Quiesce(_)
+                | Write::KnowEngine(_) => {}
             }
         }
     }

@@ -118,6 +118,8 @@ impl Mirror {
                 .get(uid)
                 .is_some_and(|old| commit.declares || old.desired != Desired::Deleted),
             Write::MarkWhole
+            | Write::Quiesce(_)
+            | Write::KnowEngine(_)
             | Write::Intend(_)
             | Write::Claim(_)
             | Write::Settle(_)
@@ -138,6 +140,8 @@ impl Mirror {
             }
             Write::Delete(uid) => drop(self.entries.remove(uid)),
             Write::MarkWhole
+            | Write::Quiesce(_)
+            | Write::KnowEngine(_)
             | Write::Intend(_)
             | Write::Claim(_)
             | Write::Settle(_)

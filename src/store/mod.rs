@@ -11,7 +11,8 @@ use rusqlite::{Connection, ErrorCode, TransactionBehavior};
 use crate::domain::declared::Declared;
 use crate::domain::effect::Commit;
 use crate::domain::intent::{Entry, Seq};
-use crate::domain::names::StoreId;
+use crate::domain::names::{EngineId, StoreId};
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
 mod checksum;
@@ -83,12 +84,16 @@ pub struct Opened {
     /// False while the store is new, or lost something, and nobody said since that all containers
     /// were found.
     pub whole: bool,
+    /// The engine that the containers are on, as far as is known.
+    pub engine: Option<EngineId>,
     /// What was in flight when the last process ended, by number.
     pub entries: Vec<Entry>,
     /// The first number that no entry ever had.
     pub next_seq: Seq,
     /// What the entries of this process carry, as in the settings.
     pub token: String,
+    /// Reconciling was held when the last process ended.
+    pub quiesce: Option<Quiesce>,
     /// What somebody should know, a sentence each.
     pub notices: Vec<String>,
 }

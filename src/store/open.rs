@@ -4,6 +4,8 @@
 use rusqlite::{Connection, TransactionBehavior};
 
 use crate::domain::intent::{Entry, Seq};
+use crate::domain::names::EngineId;
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
 use super::database::{self, Damaged, Meta, WriteError, Writer, put_meta};
@@ -59,11 +61,13 @@ struct Opening<'a> {
 struct Loaded {
     id: RandomId,
     whole: bool,
+    engine: Option<EngineId>,
     revision: u64,
     records: Vec<Record>,
     entries: Vec<Entry>,
     /// The highest number that an entry may ever have had.
     last_seq: u64,
+    quiesce: Option<Quiesce>,
     /// What became of text that is not used, a sentence each.
     notices: Vec<String>,
     /// What was taken from `workloads.json`; of a database built anew that is everything.
@@ -160,8 +164,23 @@ impl Opening<'_> {
         let (entries, last_seq, told) = self.entries(connection, mirror, behind.is_some())?;
         let (mut notices, taken) = (unused(&plan), taken(&plan));
         notices.extend(told);
+        let quiesce = database::meta(connection, Meta::Quiesce)?;
+        let quiesce = quiesce.as_deref().and_then(Quiesce::parse);
         let records = plan.records;
-        Ok(Loaded { id, whole, revision, records, entries, last_seq, notices, taken })
+        let engine = database::meta(connection, Meta::Engine)?.map(EngineId::new);
+        let loaded = Loaded {
+            id,
+            whole,
+            engine,
+            revision,
+            records,
+            entries,
+            last_seq,
+            quiesce,
+            notices,
+            taken,
+        };
+        Ok(loaded)
     }
 
     /// The journal, the highest number that must not be used again, and what to tell. Where the
@@ -204,7 +223,18 @@ impl Opening<'_> {
 
     /// Brings the files beside the database to what it says, if they do not say it already.
     fn finish(mut self, connection: Connection, loaded: Loaded) -> Result<Opened, StoreError> {
-        let Loaded { id, whole, revision, records, entries, last_seq, notices, .. } = loaded;
+        let Loaded {
+            id,
+            whole,
+            engine,
+            revision,
+            records,
+            entries,
+            last_seq,
+            quiesce,
+            notices,
+            ..
+        } = loaded;
         self.notices.extend(notices);
         self.check_id(&id);
         let mut mirror = Mirror::of(id.clone(), revision, &records);
@@ -230,7 +260,18 @@ impl Opening<'_> {
         let (store_id, next_seq) = (id.store_id(), Seq(last_seq.saturating_add(1)));
         let notices = store.take_notices();
         let token = store.journal.token().to_owned();
-        Ok(Opened { store, records, store_id, whole, entries, next_seq, token, notices })
+        Ok(Opened {
+            store,
+            records,
+            store_id,
+            whole,
+            engine,
+            entries,
+            next_seq,
+            token,
+            quiesce,
+            notices,
+        })
     }
 
     /// Makes the reserve if it is missing. The store works without.

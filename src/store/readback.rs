@@ -10,7 +10,7 @@ use crate::domain::names::Uid;
 use crate::domain::record::Record;
 
 use super::Marks;
-use super::database::{Meta, meta};
+use super::database::{Meta, meta, quiesce_text};
 use super::journal::Journal;
 use super::rows;
 
@@ -63,6 +63,12 @@ impl<'a> Expected<'a> {
                 self.entries.insert(*seq, None);
             }
             Write::MarkWhole => self.metas.push((Meta::Whole, "1".to_owned())),
+            Write::Quiesce(quiesce) => {
+                // Of several in one group the last one stands.
+                self.metas.retain(|(key, _)| *key != Meta::Quiesce);
+                self.metas.push((Meta::Quiesce, quiesce_text(quiesce.as_ref())));
+            }
+            Write::KnowEngine(id) => self.metas.push((Meta::Engine, id.to_string())),
         }
     }
 

@@ -8,6 +8,8 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::domain::diary::Diary;
+use crate::domain::health::RunHealth;
+use crate::domain::health_check::Health;
 use crate::domain::names::{BootId, ContainerId, InstanceName, Source, SpecHash, Uid};
 use crate::domain::record::{
     BootTick, Desired, Exit, FailedUpdate, Instance, Origin, OwedStart, OwnStop, Previous, Record,
@@ -140,6 +142,8 @@ struct Body<'a> {
     last_error_at_ms: u64,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     boot: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    elsewhere: Option<BootTickRow<'a>>,
 }
 
 /// A file of the manifests directory, in rows and in `workloads.json`.
@@ -187,6 +191,8 @@ struct RunRow<'a> {
     started_at_ns: u64,
     #[serde(borrow)]
     since: BootTickRow<'a>,
+    #[serde(default, skip_serializing_if = "is_default")]
+    since_ms: u64,
     pid: u32,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     ip: Option<Text<'a>>,
@@ -196,6 +202,18 @@ struct RunRow<'a> {
     image_id: Text<'a>,
     #[serde(borrow, default, skip_serializing_if = "is_default")]
     stop_signal: Option<Text<'a>>,
+    #[serde(borrow, default, skip_serializing_if = "is_default")]
+    health: Option<HealthRow<'a>>,
+}
+
+#[derive(Serialize, Deserialize, PartialEq)]
+#[serde(rename_all = "camelCase")]
+struct HealthRow<'a> {
+    #[serde(borrow)]
+    health: Text<'a>,
+    since_ms: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    proved: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -220,6 +238,8 @@ struct OwnStopRow<'a> {
     #[serde(borrow)]
     container: Text<'a>,
     started_at_ns: u64,
+    #[serde(default, skip_serializing_if = "is_default")]
+    unhealthy: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -236,6 +256,8 @@ struct ExitRow<'a> {
     error: Text<'a>,
     #[serde(default, skip_serializing_if = "is_default")]
     interrupted: bool,
+    #[serde(default, skip_serializing_if = "is_default")]
+    unhealthy: bool,
 }
 
 #[derive(Serialize, Deserialize, PartialEq)]
@@ -285,6 +307,7 @@ impl<'a> Body<'a> {
             last_error: record.last_error.as_str().into(),
             last_error_at_ms: record.last_error_at_ms,
             boot: record.boot.as_ref().map(|boot| boot.as_str().into()),
+            elsewhere: record.elsewhere.as_ref().map(BootTickRow::of),
         })
     }
 
@@ -321,6 +344,7 @@ impl<'a> Body<'a> {
             last_error: self.last_error.into_owned(),
             last_error_at_ms: self.last_error_at_ms,
             boot: self.boot.map(BootId::new),
+            elsewhere: self.elsewhere.map(BootTickRow::boot_tick),
         })
     }
 }
@@ -396,11 +420,13 @@ impl<'a> RunRow<'a> {
         Self {
             started_at_ns: run.started_at_ns,
             since: BootTickRow::of(&run.since),
+            since_ms: run.since_ms,
             pid: run.pid,
             ip: run.ip.as_deref().map(Into::into),
             ports: run.ports.iter().map(|port| port.as_str().into()).collect(),
             image_id: run.image_id.as_str().into(),
             stop_signal: run.stop_signal.as_deref().map(Into::into),
+            health: run.health.as_ref().map(HealthRow::of),
         }
     }
 
@@ -408,12 +434,27 @@ impl<'a> RunRow<'a> {
         Run {
             started_at_ns: self.started_at_ns,
             since: self.since.boot_tick(),
+            since_ms: self.since_ms,
             pid: self.pid,
             ip: self.ip.map(Cow::into_owned),
             ports: self.ports.into_iter().map(Cow::into_owned).collect(),
             image_id: self.image_id.into_owned(),
             stop_signal: self.stop_signal.map(Cow::into_owned),
+            health: self.health.and_then(HealthRow::health),
         }
+    }
+}
+
+impl<'a> HealthRow<'a> {
+    fn of(run: &'a RunHealth) -> Self {
+        let RunHealth { health, since, proved } = run;
+        Self { health: health.as_str().into(), since_ms: since.0, proved: *proved }
+    }
+
+    /// A word that a later version wrote is no verdict: the engine is asked.
+    fn health(self) -> Option<RunHealth> {
+        let health = Health::parse(&self.health)?;
+        Some(RunHealth { health, since: Tick(self.since_ms), proved: self.proved })
     }
 }
 
@@ -441,11 +482,19 @@ impl<'a> DiaryRow<'a> {
 
 impl<'a> OwnStopRow<'a> {
     fn of(stop: &'a OwnStop) -> Self {
-        Self { container: stop.container.as_str().into(), started_at_ns: stop.started_at_ns }
+        Self {
+            container: stop.container.as_str().into(),
+            started_at_ns: stop.started_at_ns,
+            unhealthy: stop.unhealthy,
+        }
     }
 
     fn own_stop(self) -> OwnStop {
-        OwnStop { container: ContainerId::new(self.container), started_at_ns: self.started_at_ns }
+        OwnStop {
+            container: ContainerId::new(self.container),
+            started_at_ns: self.started_at_ns,
+            unhealthy: self.unhealthy,
+        }
     }
 }
 
@@ -458,6 +507,7 @@ impl<'a> ExitRow<'a> {
             oom_killed: exit.oom_killed,
             error: exit.error.as_str().into(),
             interrupted: exit.interrupted,
+            unhealthy: exit.unhealthy,
         }
     }
 
@@ -469,6 +519,7 @@ impl<'a> ExitRow<'a> {
             oom_killed: self.oom_killed,
             error: self.error.into_owned(),
             interrupted: self.interrupted,
+            unhealthy: self.unhealthy,
         }
     }
 }

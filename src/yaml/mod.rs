@@ -12,6 +12,8 @@ pub mod field;
 
 pub mod nearest;
 
+pub mod size;
+
 mod json;
 
 mod read;

@@ -7,8 +7,11 @@ use bargee::cli::Outcome;
 use bargee::cli::failure::Exit;
 use bargee::domain::effect::Refusal;
 use bargee::domain::event::Verb;
+use bargee::domain::health_check::Health;
 use bargee::domain::time::Span;
-use bargee::domain::view::{Manifests, PullProgress, RuntimeState, State, TaskState, View};
+use bargee::domain::view::{
+    Manifests, PullProgress, RuntimeState, State, TaskState, Transition, View,
+};
 
 use crate::fake::{DB, Fake, JOB, NOW, Served, WEB, serve, stopped, transition, view};
 use crate::terminal::{MadeUpTime, Terminal};
@@ -44,6 +47,24 @@ fn ps_hides_what_is_stopped() {
     let all = Terminal::of(&served).run("ms ps -a").out;
     assert_eq!(all.lines().count(), 4);
     assert!(all.contains("shop/db   Stopped(Ok)"));
+}
+
+#[test]
+fn ps_shows_health_beside_the_state() {
+    let healthy = View { health: Some(Health::Healthy), ..view("shop", "web", WEB) };
+    let unhealthy = View {
+        health: Some(Health::Unhealthy),
+        info: "unhealthy: exitCode=1".into(),
+        ..view("shop", "db", DB)
+    };
+    let served = serve(Fake::new().with([healthy, unhealthy, stopped("shop", "job", JOB)]));
+    let ran = Terminal::of(&served).run("ps -a").out;
+    let states: Vec<&str> =
+        ran.lines().map(|line| line[10..].split("  ").next().unwrap()).collect();
+    assert_eq!(states, ["STATE", "Running(Ok) healthy", "Running(Ok) unhealthy", "Stopped(Ok)"]);
+    assert!(ran.contains("  unhealthy: exitCode=1\n"), "{ran}");
+    assert!(Terminal::of(&served).run("inspect db").out.contains("\nhealth: unhealthy\n"));
+    assert!(!Terminal::of(&served).run("inspect job").out.contains("health"));
 }
 
 #[test]
@@ -322,11 +343,16 @@ fn events_are_sentences_or_data() {
         inner.transitions.push(transition(None, State::PendingInitial, ""));
         let running = transition(Some(State::PendingInitial), State::RunningOk, "pid 7");
         inner.transitions.push(running);
+        let sick = transition(Some(State::RunningOk), State::RunningOk, "unhealthy: exitCode=1");
+        let sick = Transition { health: Some(Health::Unhealthy), ..(*sick).clone() };
+        inner.transitions.push(Arc::new(sick));
     });
     assert_eq!(
         Terminal::of(&served).run("events").out,
         "2026-11-30T12:03:04Z  shop/web  new -> Pending(Initial)\n\
-         2026-11-30T12:03:04Z  shop/web  Pending(Initial) -> Running(Ok)  pid 7\n"
+         2026-11-30T12:03:04Z  shop/web  Pending(Initial) -> Running(Ok)  pid 7\n\
+         2026-11-30T12:03:04Z  shop/web  Running(Ok) -> Running(Ok) unhealthy  unhealthy: \
+         exitCode=1\n"
     );
     let json = Terminal::of(&served).run("events -o json").out;
     let seqs: Vec<u64> = json
@@ -334,7 +360,8 @@ fn events_are_sentences_or_data() {
         .map(|line| serde_json::from_str::<serde_json::Value>(line).unwrap())
         .map(|event| event["seq"].as_u64().unwrap())
         .collect();
-    assert_eq!(seqs, [1, 2]);
+    assert_eq!(seqs, [1, 2, 3]);
+    assert!(json.lines().last().unwrap().contains(r#""health":"unhealthy""#), "{json}");
     let yaml = Terminal::of(&served).run("events -o yaml").out;
     assert!(yaml.starts_with("---\nseq: 1\nat: "), "{yaml}");
 }

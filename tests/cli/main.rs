@@ -7,6 +7,7 @@ mod deploying;
 mod fake;
 mod http;
 mod journal;
+mod quiesce;
 mod recovering;
 mod routes;
 mod selecting;

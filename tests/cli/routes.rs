@@ -1,11 +1,13 @@
 //! Every route and every refusal, as a client sees them.
 
+use std::sync::Arc;
+
 use bargee::api::backend::AskError;
 use bargee::domain::declared::Problem;
 use bargee::domain::effect::{Applied, Change, Refusal};
 use bargee::domain::event::Verb;
 use bargee::domain::names::{Key, Label, Uid};
-use bargee::domain::time::Tick;
+use bargee::domain::time::{Now, Tick};
 use bargee::domain::view::{PullProgress, RuntimeState, State, TaskState, View};
 use bargee::limits;
 use serde_json::json;
@@ -52,6 +54,20 @@ fn a_running_workload_has_these_fields() {
             "manifest": {"kind": "Workload", "metadata": {"name": "web"}},
         })
     );
+}
+
+#[test]
+fn b76_a_run_that_began_in_1970_is_as_old_as_it_is() {
+    let seen = Now { tick: Tick(NOW.tick.0 - 61_000), wall_ms: 6_000 };
+    let old = View { started_at_ms: 5_000, run_seen: Some(seen), ..view("shop", "web", WEB) };
+    let served = serve(Fake::new().with([old]));
+    let started = || get(&served.socket, "/v1/ms/web").json()["startedAt"].as_u64().unwrap();
+    assert_eq!(started(), NOW.wall_ms - 61_000 - 1_000);
+    // A clock that is only slewed moves nothing.
+    let seen = Now { wall_ms: NOW.wall_ms - 61_000 + 29_000, ..seen };
+    let view = View { run_seen: Some(seen), ..view("shop", "web", WEB) };
+    served.fake.set(|inner| inner.views = vec![Arc::new(view)]);
+    assert_eq!(started(), NOW.wall_ms - 61_000);
 }
 
 #[test]

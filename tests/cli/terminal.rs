@@ -193,8 +193,6 @@ fn what_is_not_built_yet_says_so() {
         "run",
         "node",
         "volume",
-        "quiesce",
-        "resume",
         "completion",
         "logs web --since 1h",
         "logs web -t",
@@ -209,7 +207,8 @@ fn what_is_not_built_yet_says_so() {
 #[test]
 fn the_agent_is_left_to_main() {
     let words = "agent --config /c --node n --engine docker --engine-url unix:///e --data-dir /d \
-                 --manifests-dir /m --socket /s --workers 2 --log-level debug";
+                 --manifests-dir /m --socket /s --workers 2 --log-level debug \
+                 --log-file /l --log-max-size 64Ki --log-reconcile-every 9";
     let (mut out, mut err) = (Vec::new(), Vec::new());
     let text = |text: &str| Some(text.to_owned());
     let keys = Flags {
@@ -221,6 +220,9 @@ fn the_agent_is_left_to_main() {
         api_socket: text("/s"),
         workers: text("2"),
         log_level: text("debug"),
+        log_file: text("/l"),
+        log_max_size: text("64Ki"),
+        reconcile_every: text("9"),
     };
     let flags = AgentFlags { config: Some(PathBuf::from("/c")), keys };
     assert_eq!(offline().run_into(words, &mut out, &mut err), Outcome::Agent(Box::new(flags)));

@@ -7,7 +7,7 @@ use std::thread;
 use std::time::Duration;
 
 use bargee::domain::declared::{
-    Declared, Log, Network, Pull, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
+    Declared, Log, Network, Pull, Rerun, Resources, Restart, RestartPolicy, Spec, Stop, WhenStuck,
 };
 use bargee::domain::effect::{AppNetwork, NewContainer};
 use bargee::domain::event::{ContainerAction, ContainerEvent};
@@ -71,7 +71,9 @@ fn spec(command: &[&str]) -> Spec {
             max_delay: Span::seconds(300),
             stuck: WhenStuck::Retry,
         },
+        rerun: Rerun::Never,
         stop: Stop { signal: None, grace: Span::seconds(1) },
+        health_check: None,
         resources: Resources::default(),
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 1 << 20, max_files: 2 },

@@ -17,6 +17,7 @@ macro_rules! on {
 
 on! { docker:
     life::ping_names_the_engine,
+    life::the_engine_calls_itself_the_same_each_time,
     life::what_was_created_is_listed,
     life::containers_of_others_are_not_listed,
     life::a_started_container_is_read_back,
@@ -28,6 +29,10 @@ on! { docker:
     life::a_missing_image_is_told,
     life::a_command_that_is_not_there_is_refused,
     life::memory_that_ran_out_is_told,
+    health::a_good_verdict_is_told_and_read_back,
+    health::a_bad_verdict_is_told_with_what_the_check_said,
+    health::a_verdict_is_of_one_run,
+    health::a_check_that_is_off_says_nothing,
     made::what_was_declared_is_what_runs,
     made::what_was_asked_for_is_kept,
     made::a_host_path_is_mounted,
@@ -53,6 +58,7 @@ on! { docker:
 
 on! { memory:
     life::ping_names_the_engine,
+    life::the_engine_calls_itself_the_same_each_time,
     life::what_was_created_is_listed,
     life::containers_of_others_are_not_listed,
     life::a_started_container_is_read_back,
@@ -64,6 +70,8 @@ on! { memory:
     life::a_missing_image_is_told,
     life::a_command_that_is_not_there_is_refused,
     life::memory_that_ran_out_is_told,
+    health::a_good_verdict_is_told_and_read_back,
+    health::a_check_that_is_off_says_nothing,
     made::what_was_declared_is_what_runs,
     made::what_was_asked_for_is_kept,
     made::named_volumes_outlive_their_containers,
@@ -84,6 +92,8 @@ on! { memory:
 
 /// Cases that no engine in memory can pass, and what they need.
 const NOT_IN_MEMORY: &[(&str, &str)] = &[
+    ("a_bad_verdict_is_told_with_what_the_check_said", "a check that is carried out"),
+    ("a_verdict_is_of_one_run", "time between two probes"),
     ("a_host_path_is_mounted", "a kernel that mounts; that it was asked for is in another case"),
     ("anonymous_volumes_go_with_their_container", "an image that is made from a container"),
     ("names_resolve_on_the_network_of_an_application", "two processes that talk; aliases are kept"),
@@ -93,6 +103,7 @@ const NOT_IN_MEMORY: &[(&str, &str)] = &[
 
 /// Text of the files with the cases.
 const FILES: &[&str] = &[
+    include_str!("cases/health.rs"),
     include_str!("cases/life.rs"),
     include_str!("cases/made.rs"),
     include_str!("cases/network.rs"),

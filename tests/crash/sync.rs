@@ -78,7 +78,7 @@ fn cut_at(number: usize, places: &Places) {
 }
 
 #[test]
-fn what_was_answered_survives_a_power_cut_at_any_sync() {
+fn b22_what_was_answered_survives_a_power_cut_at_any_sync() {
     let syncs = count_syncs();
     assert!(syncs >= 4, "declarations, the file beside them, intents and settlements: {syncs}");
     let places = Places::new(AT_WORK);

@@ -1,5 +1,7 @@
 //! An agent that comes back finds its containers again.
 
+use serde_json::json;
+
 use crate::support::agent::Agent;
 use crate::support::docker_api::Container;
 use crate::support::engine::shared;
@@ -13,7 +15,7 @@ pub fn runs(agent: &Agent) -> Vec<(String, String, String)> {
 }
 
 #[test]
-fn ten_workloads_outlive_a_killed_agent_which_then_reads_one_list_and_no_container() {
+fn b02_ten_workloads_outlive_a_killed_agent_which_then_reads_one_list_and_no_container() {
     let proxy = Proxy::start(&shared().socket());
     let mut agent = Agent::new(shared(), &proxy.url());
     agent.start();
@@ -44,6 +46,44 @@ fn ten_workloads_outlive_a_killed_agent_which_then_reads_one_list_and_no_contain
     let about_containers: Vec<_> = about_containers.collect();
     assert_eq!(about_containers.len(), 1, "{requests:#?}");
     assert!(about_containers[0].contains("/containers/json?"), "{requests:#?}");
+}
+
+/// Values that YAML readers take for something else, limits and a restart policy that somebody
+/// changed by hand, and everything that the engine filled in.
+#[test]
+fn b113_what_an_engine_reads_back_differently_replaces_nothing() {
+    let mut agent = Agent::on(shared());
+    let [web, file] = [Manifest::service("web"), Manifest::service("file")].map(|one| {
+        let env = json!({"A": "no", "B": "off", "C": "08", "D": "1e3", "E": "22:22", "F": "~"});
+        Manifest::file(&[one.with("env", env)])
+    });
+    // Without quotes they are the same text.
+    let bare = ["no", "off", "08", "1e3", "22:22"];
+    let file = bare.iter().fold(file, |text, one| text.replace(&format!("\"{one}\""), one));
+    assert!(file.contains("22:22,") && !file.contains("\"off\""), "{file}");
+    let both = web + &file;
+    agent.run_with(&["deploy", "-f", "-"], &both).expect(0, &["deploy"]);
+    agent.until_running(&["web", "file"]);
+    for name in ["web", "file"] {
+        let inspect = agent.container(name).inspect;
+        let env = inspect["Config"]["Env"].as_array().unwrap();
+        for one in ["A=no", "B=off", "C=08", "D=1e3", "E=22:22", "F=~"] {
+            assert!(env.contains(&json!(one)), "{one} is not in {env:?}");
+        }
+        let by_hand = json!({"Memory": 64 << 20, "MemorySwap": -1, "RestartPolicy": {"Name": ""}});
+        let id = agent.container(name).id;
+        agent.docker().post(&format!("/containers/{id}/update"), &by_hand);
+    }
+    let before = runs(&agent);
+    for _ in 0..3 {
+        // Each start holds all of it against the manifests.
+        agent.restart();
+        agent.until_running(&["web", "file"]);
+        assert_eq!(runs(&agent), before);
+        let again = agent.run_with(&["deploy", "-f", "-"], &both).expect(0, &["deploy"]);
+        assert_eq!(again.matches("unchanged (generation 1)").count(), 2, "{again}");
+        assert_eq!(runs(&agent), before);
+    }
 }
 
 #[test]

@@ -184,7 +184,7 @@ fn while_it_stops_and_starts() {
 }
 
 #[test]
-fn while_it_updates_and_replaces() {
+fn b04_while_it_updates_and_replaces() {
     Event {
         prepare: is_running,
         ask: |agent| deploy(agent, web("two")),

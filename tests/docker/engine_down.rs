@@ -67,7 +67,7 @@ fn expect_all(agent: &Agent, (before, starts): &(Vec<Container>, BTreeMap<String
 }
 
 #[test]
-fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_counted() {
+fn b31_after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_counted() {
     let engine = DockerEngine::start();
     let mut agent = Agent::on(&engine);
     deploy_all(&agent);
@@ -83,7 +83,7 @@ fn after_the_engine_was_killed_all_that_is_wanted_runs_again_and_nothing_is_coun
     assert_eq!(agent.get("/health/ready").unwrap().0, 503);
     engine.start_again();
     expect_all(&agent, &before);
-    let lines = agent.log();
+    let lines = agent.settled_log();
     assert_eq!(lines.matches("the engine is away").count(), 1, "{lines}");
 
     // With all containers, and the agent with it.

@@ -3,17 +3,23 @@
 
 mod adopting;
 mod arm;
+mod booting;
 mod commanding;
 mod crashing;
 mod damage;
 mod directory;
+mod draining;
 mod engine_down;
+mod gone;
+mod health;
 mod idle;
 mod making;
 mod many;
 mod orphans;
 mod pulling;
+mod quiescing;
 mod rebuilding;
+mod replaced;
 mod rest;
 mod restarting;
 mod returning;

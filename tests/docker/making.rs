@@ -4,7 +4,7 @@ use std::fs;
 use std::io::Read;
 use std::net::{TcpListener, TcpStream};
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::agent::{Agent, write_file};
 use crate::support::engine::shared;
@@ -102,7 +102,7 @@ fn the_network_of_the_host_is_the_hosts() {
 }
 
 #[test]
-fn named_volumes_stay_and_host_paths_are_waited_for() {
+fn b29_named_volumes_stay_and_host_paths_are_waited_for() {
     let agent = Agent::on(shared());
     let folder = tempfile::tempdir().unwrap();
     let disk = folder.path().join("disk");
@@ -189,6 +189,44 @@ fn limits_of_resources_and_log() {
     let quota = cgroup_file(pid, "cpu.max", "cpu", "cpu.cfs_quota_us");
     let quota: u64 = quota.split(' ').next().unwrap().parse().unwrap();
     assert_eq!(quota, 25_000);
+}
+
+/// What a container is said to be when it is read, less what differs for each one.
+fn settings(agent: &Agent, name: &str) -> Value {
+    let mut inspect = agent.container(name).inspect;
+    let (mut config, host) = (inspect["Config"].take(), inspect["HostConfig"].take());
+    config["Hostname"].take();
+    config["Labels"]["bargee.instance"].take();
+    json!([config, host])
+}
+
+#[test]
+fn b107_a_container_is_made_again_from_its_manifest_and_not_from_the_one_before() {
+    let agent = Agent::on(shared());
+    let web = Manifest::service("web")
+        .bridged()
+        .application("again")
+        .label("tier", "front")
+        .with("env", json!({"COLOUR": "blue"}))
+        .with("workingDir", "/var")
+        .with("user", "app:nogroup")
+        .with("ports", json!([format!("127.0.0.1:{}:8080", free_port())]))
+        .with("volumes", json!(["data:/data", "/etc:/host:ro"]))
+        .with("resources", json!({"cpus": 0.25, "memory": "48Mi"}))
+        .with("log", json!({"maxSize": "2Mi", "maxFiles": 2}));
+    agent.deploy(&[web]);
+    let first = agent.until_state("web", "Running(Ok)");
+    let before = settings(&agent, "web");
+    assert_eq!(before[1]["Memory"], json!(48 << 20));
+    let by_hand = json!({"Memory": 64 << 20, "MemorySwap": 128 << 20, "CpuShares": 512});
+    agent.docker().post(&format!("/containers/{}/update", first.container_id), &by_hand);
+    assert_ne!(settings(&agent, "web"), before);
+    agent.ok(&["rebuild", "web"]);
+    until("the old container to be gone", || (agent.containers().len() == 1).then_some(()));
+    assert_ne!(agent.container("web").id, first.container_id);
+    assert_eq!(settings(&agent, "web"), before);
+    agent.ok(&["rm", "web"]);
+    assert!(agent.docker().delete("/volumes/bargee-again.data"));
 }
 
 #[test]

@@ -67,7 +67,7 @@ fn only_an_orphan_of_this_store_goes_and_only_after_two_minutes() {
     until("the entry to be settled", || (agent.status().journal.entries == 0).then_some(()));
     let changes: Vec<_> = proxy.take_requests().into_iter().filter(|r| is_change(r)).collect();
     assert!(changes.iter().all(|line| line.contains(&orphan)), "{changes:#?}");
-    assert!(agent.log().contains("bargee-gone-0000000b"), "it is told");
+    assert!(agent.settled_log().contains("bargee-gone-0000000b"), "it is told");
     assert!(agent.docker().delete(&format!("/containers/{foreign}?force=1")));
 }
 

@@ -102,7 +102,7 @@ fn ten_restarts_in_a_short_time_are_told_and_held_or_paced() {
     assert_eq!((held.state_words().as_str(), held.restart_count), ("Failed(ExecFailed)", 10));
     assert!(held.state_info.starts_with("exitCode=1, and restarted 10 times"), "{held:?}");
     assert_eq!(held.next_attempt_at, 0);
-    let log = agent.log();
+    let log = agent.settled_log();
     assert!(log.contains("default/held: STUCK_IN_RESTART, restarted 10 times"), "{log}");
     agent.until("paced", "restarted on", |one| one.restart_count >= 15);
     assert_eq!(history.starts(&held.container_id), 11, "left alone meanwhile");

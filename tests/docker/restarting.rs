@@ -36,7 +36,7 @@ fn a_crash_is_tried_again_ten_seconds_after_the_exit() {
 }
 
 #[test]
-fn each_restart_is_counted_once_and_waits_twice_as_long() {
+fn b35_each_restart_is_counted_once_and_waits_twice_as_long() {
     let agent = Agent::on(shared());
     let history = agent.docker().history();
     agent.deploy(&[Manifest::shell("web", "exit 1").hasty()]);
@@ -86,7 +86,7 @@ fn the_policy_decides_what_follows_an_exit() {
 }
 
 #[test]
-fn what_is_done_behind_the_agents_back_is_put_right() {
+fn b08_what_is_done_behind_the_agents_back_is_put_right() {
     let agent = Agent::on(shared());
     let quick = |name: &str| Manifest::service(name).hasty().with("restart.maxDelay", "1s");
     agent.deploy(&[quick("removed"), quick("killed"), quick("stopped")]);

@@ -131,7 +131,7 @@ fn expect_proof(agent: &Agent) {
 
 /// It answers for 3 s, and is not left alone with its death.
 #[test]
-fn a_version_that_dies_brings_the_old_container_back() {
+fn b106_a_version_that_dies_brings_the_old_container_back() {
     let agent = Agent::on(shared());
     let history = agent.docker().history();
     let port = free_port();
@@ -154,7 +154,7 @@ fn a_version_that_dies_brings_the_old_container_back() {
 }
 
 #[test]
-fn a_version_whose_pull_hangs_does_not_touch_the_service() {
+fn b109_a_version_whose_pull_hangs_does_not_touch_the_service() {
     let agent = Agent::on(shared());
     let registry = Registry::start();
     registry.stall();

@@ -49,7 +49,7 @@ fn crash_all(agent: &Agent) {
 }
 
 #[test]
-fn crashes_are_made_good_and_counted_while_each_sync_takes_20_s() {
+fn b158_crashes_are_made_good_and_counted_while_each_sync_takes_20_s() {
     let mut agent = Agent::on(shared());
     let service =
         |name| Manifest::service(name).restart("always").hasty().with("restart.maxDelay", "1s");

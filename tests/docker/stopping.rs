@@ -19,7 +19,7 @@ fn with_bystander(proxy: &Proxy) -> Agent {
 }
 
 #[test]
-fn while_it_pulls() {
+fn b20_while_it_pulls() {
     let registry = Registry::start();
     registry.stall();
     let proxy = Proxy::start(&shared().socket());
@@ -64,27 +64,27 @@ fn while_held(words: &str, late: bool) {
 }
 
 #[test]
-fn while_it_creates_and_the_call_is_lost() {
+fn b20_while_it_creates_and_the_call_is_lost() {
     while_held("/containers/create", false);
 }
 
 #[test]
-fn while_it_creates_and_the_call_comes_late() {
+fn b20_while_it_creates_and_the_call_comes_late() {
     while_held("/containers/create", true);
 }
 
 #[test]
-fn while_it_starts_and_the_call_is_lost() {
+fn b20_while_it_starts_and_the_call_is_lost() {
     while_held("/start", false);
 }
 
 #[test]
-fn while_it_starts_and_the_call_comes_late() {
+fn b20_while_it_starts_and_the_call_comes_late() {
     while_held("/start", true);
 }
 
 #[test]
-fn while_it_stops_and_removes() {
+fn b20_while_it_stops_and_removes() {
     let proxy = Proxy::start(&shared().socket());
     let mut agent = with_bystander(&proxy);
     let stubborn =
@@ -110,7 +110,7 @@ fn while_it_stops_and_removes() {
 }
 
 #[test]
-fn while_it_is_listened_to() {
+fn b20_while_it_is_listened_to() {
     let proxy = Proxy::start(&shared().socket());
     let mut agent = with_bystander(&proxy);
     let mut events = agent.events();

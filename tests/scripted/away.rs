@@ -52,7 +52,7 @@ fn end(engine: &ScriptedEngine, trouble: &Trouble) {
 }
 
 #[test]
-fn troubles_come_and_go() {
+fn b62_troubles_come_and_go() {
     side_by_side(&TROUBLES, comes_and_goes);
 }
 
@@ -119,7 +119,7 @@ fn everybody_is_answered(device: &Device, names: &[&str]) {
 }
 
 #[test]
-fn an_agent_that_starts_into_trouble_carries_out_later() {
+fn b62_an_agent_that_starts_into_trouble_carries_out_later() {
     side_by_side(&TROUBLES[..6], |trouble| {
         let mut device = Device::new();
         (trouble.begin)(&device.engine);
@@ -140,7 +140,7 @@ fn an_agent_that_starts_into_trouble_carries_out_later() {
 }
 
 #[test]
-fn an_agent_without_permission_says_so_and_waits_for_it() {
+fn b62_an_agent_without_permission_says_so_and_waits_for_it() {
     if !nix::unistd::geteuid().is_root() {
         println!("skipped: only root can start an agent as another user");
         return;

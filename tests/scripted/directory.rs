@@ -90,7 +90,7 @@ fn files_are_declared_changed_renamed_over_and_removed() {
 }
 
 #[test]
-fn a_file_that_is_being_written_does_not_count() {
+fn b122_a_file_that_is_being_written_does_not_count() {
     let mut device = device();
     write(&device.manifests("a.yaml"), &(service("web") + &service("db")));
     device.start();
@@ -109,7 +109,7 @@ fn a_file_that_is_being_written_does_not_count() {
 }
 
 #[test]
-fn a_name_in_two_files_and_a_wrong_file_keep_what_was_there() {
+fn b121_a_name_in_two_files_and_a_wrong_file_keep_what_was_there() {
     let mut device = device();
     write(&device.manifests("a.yaml"), &service("web"));
     device.start();
@@ -142,7 +142,7 @@ fn a_name_in_two_files_and_a_wrong_file_keep_what_was_there() {
 }
 
 #[test]
-fn what_went_while_the_agent_was_off_is_removed() {
+fn b61_what_went_while_the_agent_was_off_is_removed() {
     let mut device = device();
     write(&device.manifests("a.yaml"), &service("web"));
     write(&device.manifests("b.yaml"), &service("db"));

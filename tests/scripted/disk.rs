@@ -11,11 +11,11 @@ use crate::support::scripted_engine::Route;
 use crate::support::{pause, until};
 
 /// A small file system in memory. It is gone when this is dropped.
-struct Disk(PathBuf);
+pub struct Disk(PathBuf);
 
 impl Disk {
     /// Mounts it; `None`: this user may not.
-    fn mount(at: &Path) -> Option<Self> {
+    pub fn mount(at: &Path) -> Option<Self> {
         fs::create_dir_all(at).unwrap();
         let words = ["-t", "tmpfs", "-o", "size=8m,mode=0700", "tmpfs"];
         let mounted = Command::new("mount").args(words).arg(at).status().is_ok_and(|s| s.success());
@@ -25,14 +25,15 @@ impl Disk {
         mounted.then(|| Self(at.to_owned()))
     }
 
-    fn remount(&self, option: &str) {
+    /// Mounts it anew with an option.
+    pub fn remount(&self, option: &str) {
         let options = format!("remount,{option}");
         let done = Command::new("mount").args(["-o", &options]).arg(&self.0).status();
         assert!(done.unwrap().success());
     }
 
     /// Leaves no byte free.
-    fn fill(&self) {
+    pub fn fill(&self) {
         let mut file =
             OpenOptions::new().create(true).append(true).open(self.0.join("fill")).unwrap();
         for size in [4_096, 1] {
@@ -40,7 +41,8 @@ impl Disk {
         }
     }
 
-    fn make_room(&self) {
+    /// Takes away what filled it.
+    pub fn make_room(&self) {
         fs::remove_file(self.0.join("fill")).unwrap();
     }
 }

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![allow(clippy::print_stderr, clippy::print_stdout, reason = "a failing test says what it saw")]
 
+mod agent_log;
 mod away;
 mod directory;
 mod disk;

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::support::device::{Device, service, workload};
-use crate::support::scripted_engine::{Bend, PULLED_IMAGE, Route};
+use crate::support::scripted_engine::{Bend, IMAGE, PULLED_IMAGE, Route};
 use crate::support::{pause, until};
 
 #[test]
@@ -81,7 +81,7 @@ fn a_listing_that_leaves_containers_out_is_not_believed() {
 }
 
 #[test]
-fn an_unknown_state_is_shown_by_its_word_and_left_alone() {
+fn b16_an_unknown_state_is_shown_by_its_word_and_left_alone() {
     let device = Device::running(&["web", "db"]);
     let before = device.fingerprint();
     let web = device.container("web");
@@ -98,6 +98,34 @@ fn an_unknown_state_is_shown_by_its_word_and_left_alone() {
     device.engine.end_connections();
     device.until_state("web", "Running(Ok)");
     assert_eq!(device.fingerprint(), before);
+}
+
+/// As an engine does that was upgraded: the same image has another id, and is listed by it.
+#[test]
+fn b116_image_ids_of_another_kind_replace_nothing() {
+    let mut device = Device::running(&["web"]);
+    let before = device.fingerprint();
+    let web = device.container("web");
+    let renamed = |text: String| {
+        let (begin, after) = text.split_once("sha256:").unwrap();
+        let named = format!("{begin}sha256:{}{}", "f".repeat(64), &after[64..]);
+        named.replace(&format!("\"{IMAGE}\""), &format!("\"sha256:{}\"", "f".repeat(64)))
+    };
+    let list = renamed(format!("[{}]", web.listed()));
+    device.engine.bend(Route::List, Bend::Body(list));
+    device.engine.bend(Route::Inspect, Bend::Body(renamed(web.inspected().to_string())));
+    device.engine.forget_requests();
+    device.engine.end_connections();
+    device.sigterm();
+    device.start();
+    // A look at it, too.
+    device.engine.set_status(&web.name, "running");
+    device.engine.end_connections();
+    device.until_running(&["web"]);
+    device.deploy(&service("web"));
+    assert_eq!(device.engine.count_changes(), 0, "{}", device.engine.told());
+    assert_eq!(device.fingerprint(), before);
+    assert_eq!(device.workload("web").generation, 1);
 }
 
 #[test]
@@ -141,7 +169,7 @@ fn a_start_whose_answer_is_lost_is_one_start() {
 }
 
 #[test]
-fn a_foreign_container_with_our_name_is_left_alone() {
+fn b01_a_foreign_container_with_our_name_is_left_alone() {
     let device = Device::started();
     device.engine.add_foreign("web");
     device.engine.add_foreign("bargee-web-00000000");

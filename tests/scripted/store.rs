@@ -128,7 +128,7 @@ fn a_damaged_database_is_rebuilt_and_says_so() {
 }
 
 #[test]
-fn flipped_bytes_are_found_or_harmless() {
+fn b19_flipped_bytes_are_found_or_harmless() {
     side_by_side(&[("sigterm", false), ("kill", true)], |by_kill| {
         let mut device = device();
         let before = device.fingerprint();

@@ -5,6 +5,7 @@
 //! program that runs it, as an emulator does.
 
 use std::env;
+use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
@@ -35,6 +36,10 @@ pub struct Agent {
     docker: DockerApi,
     url: String,
     http: ureq::Agent,
+    /// Settings of its own.
+    variables: Vec<(&'static str, &'static str)>,
+    /// The boot that it sees; `None`: that of the machine.
+    boot: Option<PathBuf>,
     process: Option<Child>,
 }
 
@@ -68,7 +73,9 @@ impl Agent {
             docker: DockerApi::new(&engine.socket()),
             url: url.to_owned(),
             http: unix_http::agent(&socket, DEADLINE),
+            boot: None,
             process: None,
+            variables: Vec::new(),
             data: folder.path().join("data"),
             folder,
         }
@@ -136,10 +143,29 @@ impl Agent {
         assert_eq!(status.code(), Some(0), "{}", self.log());
     }
 
+    /// Tells it to end, and goes on.
+    pub fn tell(&self) {
+        kill(Pid::from_raw(self.pid().try_into().unwrap()), Signal::SIGTERM).unwrap();
+    }
+
+    /// Waits for its end after it was told; it has to end well.
+    pub fn until_ended(&mut self) {
+        let mut process = self.process.take().unwrap();
+        let status = until("the agent to end", || process.try_wait().unwrap());
+        assert_eq!(status.code(), Some(0), "{}", self.log());
+    }
+
     /// Ends it as an init system does, and starts it again.
     pub fn restart(&mut self) {
         self.sigterm();
         self.start();
+    }
+
+    /// From its next start on it sees another boot of the device, called `id`.
+    pub fn set_boot(&mut self, id: &str) {
+        let file = self.folder.path().join(format!("boot-{id}"));
+        write_file(&file, format!("{id}\n").as_bytes());
+        self.boot = Some(file);
     }
 
     /// Its process id.
@@ -155,6 +181,11 @@ impl Agent {
     /// Names its device, before it starts.
     pub fn set_node(&mut self, node: &str) {
         node.clone_into(&mut self.node);
+    }
+
+    /// Sets a variable for it, before it starts.
+    pub fn set(&mut self, variable: &'static str, value: &'static str) {
+        self.variables.push((variable, value));
     }
 
     /// Where it keeps its state.
@@ -183,20 +214,27 @@ impl Agent {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
+    /// The same with all that it logged until now.
+    pub fn settled_log(&self) -> String {
+        super::pause(super::LOG_SETTLES);
+        self.log()
+    }
+
     fn log_file(&self) -> PathBuf {
         self.folder.path().join("log")
     }
 
     fn program(&self) -> Command {
         let program = env::var_os("BARGEE_BIN").unwrap_or(env!("CARGO_BIN_EXE_bargee").into());
-        let mut command = match env::var_os("BARGEE_RUNNER") {
-            Some(runner) => {
-                let mut command = Command::new(runner);
-                command.arg(program);
-                command
-            }
-            None => Command::new(program),
-        };
+        let mut words: Vec<OsString> = env::var_os("BARGEE_RUNNER").into_iter().collect();
+        words.push(program);
+        if let Some(boot) = &self.boot {
+            let script = r#"mount --bind "$0" /proc/sys/kernel/random/boot_id && exec "$@""#;
+            let around = ["unshare", "-m", "sh", "-c", script].map(OsString::from);
+            words.splice(0..0, around.into_iter().chain([boot.into()]));
+        }
+        let mut command = Command::new(&words[0]);
+        command.args(&words[1..]);
         let settings = [
             ("BARGEE_NODE", self.node.clone()),
             ("BARGEE_ENGINE_URL", self.url.clone()),
@@ -205,6 +243,7 @@ impl Agent {
             ("BARGEE_LOG_LEVEL", "debug".to_owned()),
         ];
         command.env_remove("BARGEE_BIN").env_remove("BARGEE_RUNNER").envs(settings);
+        command.envs(self.variables.iter().copied());
         if self.manifests_dir().exists() {
             command.env("BARGEE_MANIFESTS_DIR", self.manifests_dir());
         }

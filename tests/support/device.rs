@@ -31,6 +31,8 @@ pub struct Device {
     user: Option<u32>,
     /// The agent sees the processes of the containers in a `/proc` of its own.
     has_processes: bool,
+    /// Further settings of the agent.
+    settings: Vec<(String, String)>,
     agent: Option<Child>,
 }
 
@@ -51,7 +53,7 @@ impl Device {
         let folder = tempfile::Builder::new().prefix("bargee-scripted-").tempdir().unwrap();
         fs::create_dir(folder.path().join("engine")).unwrap();
         let engine = ScriptedEngine::start(&folder.path().join("engine/engine.sock"));
-        Self { engine, folder, user: None, has_processes: false, agent: None }
+        Self { engine, folder, user: None, has_processes: false, settings: Vec::new(), agent: None }
     }
 
     /// A device whose agent runs and has listed.
@@ -85,6 +87,11 @@ impl Device {
         File::create(device.log_file()).unwrap();
         device.user = Some(NOBODY);
         device
+    }
+
+    /// Sets a variable for the agent, before it starts.
+    pub fn set(&mut self, variable: &str, value: impl Into<String>) {
+        self.settings.push((variable.to_owned(), value.into()));
     }
 
     // --- places --------------------------------------------------------------------------------
@@ -135,7 +142,8 @@ impl Device {
             .env("BARGEE_NODE", "device")
             .env("BARGEE_ENGINE_URL", self.engine.url())
             .env("BARGEE_DATA_DIR", self.path("data"))
-            .env("BARGEE_API_SOCKET", self.socket());
+            .env("BARGEE_API_SOCKET", self.socket())
+            .envs(self.settings.clone());
         if self.path("etc").exists() {
             command.env("BARGEE_MANIFESTS_DIR", self.manifests(""));
         }
@@ -247,8 +255,9 @@ impl Device {
         fs::read_to_string(self.log_file()).unwrap_or_default()
     }
 
-    /// Lines of the log with `text` in them.
+    /// All lines of the log until now with `text` in them.
     pub fn log_lines(&self, text: &str) -> Vec<String> {
+        super::pause(super::LOG_SETTLES);
         self.log().lines().filter(|line| line.contains(text)).map(str::to_owned).collect()
     }
 

@@ -31,6 +31,9 @@ pub mod strace;
 /// what does is not coming.
 pub const DEADLINE: Duration = Duration::from_secs(120);
 
+/// The agent writes its log on a thread of its own, which may be behind by this much.
+const LOG_SETTLES: Duration = Duration::from_millis(200);
+
 /// Looks again and again until there is something, and fails with `what` when it does not come.
 pub fn until<T>(what: impl Display, mut look: impl FnMut() -> Option<T>) -> T {
     let begin = clock::boot_ms();

@@ -5,6 +5,7 @@
 mod finding;
 mod functions;
 mod manifest;
+mod reports;
 mod rooms;
 mod source;
 mod text;
@@ -19,10 +20,14 @@ use source::Source;
 /// All Rust files, read once for all rules.
 static SOURCES: OnceLock<Vec<Source>> = OnceLock::new();
 
-fn every_source(check: impl Fn(&Source) -> Vec<Finding>) {
+fn sources() -> &'static [Source] {
     let sources = SOURCES.get_or_init(tree::rust_sources);
     assert!(sources.len() > 100, "only {} Rust files were found", sources.len());
-    report(sources.iter().flat_map(check).collect());
+    sources
+}
+
+fn every_source(check: impl Fn(&Source) -> Vec<Finding>) {
+    report(sources().iter().flat_map(check).collect());
 }
 
 #[test]
@@ -75,6 +80,13 @@ fn unsafe_stays_in_one_file() {
 #[test]
 fn every_dependency_says_why() {
     report(manifest::reasons("Cargo.toml", &tree::read("Cargo.toml")));
+}
+
+#[test]
+fn reports_from_the_field_have_the_tests_that_are_listed() {
+    let list = tree::read(reports::LIST);
+    assert!(list.lines().filter(|line| line.starts_with("| B")).count() > 30);
+    report(reports::listed(&list, sources()));
 }
 
 #[test]

@@ -120,7 +120,7 @@ fn a_file_that_is_gone_has_to_settle_too() {
 }
 
 #[test]
-fn what_is_no_manifest_is_ignored_and_named() {
+fn b121_what_is_no_manifest_is_ignored_and_named() {
     let mut scene = Scene::new();
     let others = [".a.yaml.swp", ".hidden.yaml", "a.yaml~", "#a.yaml#", "a.yaml.bak", "4913"];
     for name in others {

@@ -65,6 +65,9 @@ impl Machine {
                 self.on_found(uid, slot, *reading);
                 self.sort_out_twins(uid, slot);
             }
+            (FlightKind::Inspect(slot), Outcome::NotFound) if self.may_be_elsewhere(uid) => {
+                self.unknown(uid, Some(slot));
+            }
             (FlightKind::Inspect(slot), Outcome::NotFound) => {
                 self.forget_container(uid, slot);
                 self.with(uid, |w, context| w.read_absent(slot, context));
@@ -128,6 +131,7 @@ impl Machine {
             });
         }
         self.by_container.insert(reading.id.clone(), uid.clone());
+        let reading = self.ghosts.see_through(reading);
         let gap = self.engine.gap && slot.may_run();
         self.with(uid, |w, context| {
             // What it read may have ended with the engine.
@@ -294,6 +298,8 @@ impl Machine {
         let text = match (spec.pull, pulled) {
             (Pull::Never, _) => "the image is not on this device, and pull is never: load it",
             (_, true) => "the image was pulled, and the engine does not find it",
+            // The create finds that out again.
+            (_, false) if self.holds_still() => return,
             (_, false) => return self.begin_pull(uid),
         };
         let fault = Fault::new(FaultKind::Trouble, "find image", spec.image.clone(), text);
@@ -324,6 +330,10 @@ impl Machine {
     fn on_start_fault(&mut self, uid: &Uid, slot: Slot, fault: &Fault) {
         if self.is_moot(uid, slot, fault) {
             return self.with(uid, |w, _| w.mark_stale(slot));
+        }
+        if fault.kind != FaultKind::HostPath && !fault.kind.is_unknown() {
+            // The paths come first, so they are there by now.
+            self.with(uid, |w, _| w.hold = None);
         }
         match fault.kind {
             FaultKind::HostPath => self.on_host_path(uid, fault),
@@ -377,5 +387,6 @@ fn just_created(id: ContainerId) -> Reading {
         ports: Vec::new(),
         image_id: String::new(),
         stop_signal: None,
+        verdict: None,
     }
 }

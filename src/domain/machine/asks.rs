@@ -43,6 +43,8 @@ pub(super) enum PendingChange {
     /// Another file declares it, or the same one elsewhere.
     Move(Uid, Origin),
     Verb(Uid, Verb),
+    /// It waits for another engine no longer.
+    AcceptEngine(Uid),
 }
 
 impl PendingChange {
@@ -50,14 +52,23 @@ impl PendingChange {
     fn uid(&self) -> Option<&Uid> {
         match self {
             Self::Insert(_) => None,
-            Self::Redeclare(uid, _) | Self::Move(uid, _) | Self::Verb(uid, _) => Some(uid),
+            Self::Redeclare(uid, _)
+            | Self::Move(uid, _)
+            | Self::Verb(uid, _)
+            | Self::AcceptEngine(uid) => Some(uid),
         }
     }
 }
 
 impl Machine {
     pub(super) fn on_ask(&mut self, ask: AskId, request: Request) {
-        let is_change = !matches!(request, Request::Replay(_) | Request::DropEntry(_));
+        if let Err(refusal) = self.check_not_ending() {
+            return self.answer(ask, Answer::Refused(refusal));
+        }
+        let is_change = !matches!(
+            request,
+            Request::Replay(_) | Request::DropEntry(_) | Request::Quiesce(_) | Request::Resume
+        );
         if is_change && !self.is_open() {
             let text =
                 "the agent brings to an end what was in flight when it last ended; try again";
@@ -85,6 +96,14 @@ impl Machine {
             Request::DropEntry(seq) => self.ask_drop(ask, seq),
             Request::Adopt(uid) => self.ask_adopt(ask, uid),
             Request::Confirm => self.ask_confirm(ask),
+            Request::Quiesce(span) => {
+                self.ask_quiesce(ask, span);
+                Ok(())
+            }
+            Request::Resume => {
+                self.ask_resume(ask);
+                Ok(())
+            }
         };
         if let Err(refusal) = begun {
             self.answer(ask, Answer::Refused(refusal));
@@ -190,6 +209,7 @@ impl Machine {
         if verb == Verb::Remove && w.record.source == Source::Directory {
             return Err(Refusal::Conflict(self.declared_by_other(&w.record)));
         }
+        self.check_not_held(&verb)?;
         // One that replaces an open task needs no place of its own, so that what waits for an
         // engine that is away can always be stopped or removed.
         let replaces = !matches!(verb, Verb::Kill(_)) && self.tasks.has_open(&uid);
@@ -295,6 +315,7 @@ impl Machine {
                         change_record(&mut w.record, &change);
                     }
                 }
+                PendingChange::AcceptEngine(uid) => self.accepted_engine(&uid),
                 PendingChange::Verb(ref uid, ref verb) => {
                     let (uid, verb) = (uid.clone(), verb.clone());
                     self.change_workload(&uid, &change);
@@ -303,6 +324,8 @@ impl Machine {
                     }
                     if matches!(reply, Reply::Task(_)) {
                         task = Some(self.task_for(&verb, &uid));
+                    } else {
+                        self.supersede_tasks(&uid, "apply");
                     }
                 }
             }
@@ -328,6 +351,7 @@ impl Machine {
         w.retry_at = None;
         w.unknowns = 0;
         w.recent_exits.clear();
+        self.acquaintance.note_change(uid);
         self.mark(uid);
     }
 
@@ -367,6 +391,7 @@ fn change_record(record: &mut Record, change: &PendingChange) {
     match change {
         PendingChange::Insert(_) => {}
         PendingChange::Move(_, origin) => record.origin = Some(origin.clone()),
+        PendingChange::AcceptEngine(_) => record.elsewhere = None,
         PendingChange::Redeclare(_, declared) => {
             record.generation = next_generation(record);
             record.declared = declared.clone();

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::Machine;
 use super::commits::Purpose;
+use super::drain::Drain;
 use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
@@ -25,7 +26,7 @@ pub(super) const STOP_SIGNAL: &str = "SIGTERM";
 impl Machine {
     pub(super) fn carry_out(&mut self, uid: &Uid, decision: Decision) {
         match decision {
-            Decision::Nothing => {}
+            Decision::Nothing | Decision::Held => {}
             Decision::Inspect(slot) => self.inspect(uid, slot),
             Decision::Hold(hold) => self.hold(uid, hold),
             Decision::Pull => self.begin_pull(uid),
@@ -195,14 +196,21 @@ impl Machine {
     /// A stop is recorded before it is sent, so that its exit is never taken for a crash.
     fn stop(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
+        let drain = self.drain.as_ref();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let own_stop = OwnStop { container: id.clone(), started_at_ns: reading.started_at_ns };
+        let own_stop = OwnStop {
+            container: id.clone(),
+            started_at_ns: reading.started_at_ns,
+            unhealthy: drain.is_none() && slot == Slot::Current && w.stop_is_for_health(),
+        };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
-        let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        w.stop_deadline = Some(now + declared.grace);
+        let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
+        let signal = late.or(signal).unwrap_or_else(|| STOP_SIGNAL.to_owned());
+        let grace = drain.map_or(declared.grace, |drain| drain.grace(declared.grace));
+        w.stop_deadline = Some(now + grace);
         w.record.own_stop = Some(own_stop);
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }

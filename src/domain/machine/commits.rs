@@ -10,6 +10,7 @@ use crate::domain::event::AskId;
 use crate::domain::intent::Seq;
 use crate::domain::lifecycle::{Flight, FlightKind, Gate};
 use crate::domain::names::{ContainerId, InstanceName, Uid};
+use crate::domain::quiesce::Quiesce;
 use crate::limits;
 
 /// What a commit is for.
@@ -31,6 +32,10 @@ pub(super) enum Purpose {
     Drop(AskId, Seq),
     /// The store is whole.
     Whole,
+    /// An operator has reconciling held, or go on.
+    Quiesce(AskId, Option<Quiesce>),
+    /// The store knows the engine.
+    Engine,
 }
 
 impl Machine {
@@ -67,7 +72,9 @@ impl Machine {
             // It is still there at the next full compare.
             Purpose::Sweep(..) => {}
             Purpose::Drop(ask, seq) => self.on_dropped(ask, seq, result),
+            Purpose::Engine => self.on_engine_known(result.is_ok()),
             Purpose::Whole => self.store_state.whole = result.is_ok(),
+            Purpose::Quiesce(ask, quiesce) => self.on_quiesce_written(ask, quiesce, result),
         }
     }
 

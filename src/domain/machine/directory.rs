@@ -112,14 +112,16 @@ impl Machine {
 
     /// When the directory is to be judged again if nothing else happens before.
     pub(super) fn directory_deadline(&self) -> Option<Tick> {
-        let waits = self.directory.due && self.pending.is_none() && self.is_open();
+        let free = self.pending.is_none() && self.drain.is_none();
+        let waits = self.directory.due && free && self.is_open();
         self.directory.retry_at.filter(|_| waits)
     }
 
     /// Declares what the last look says, once nothing else is being declared.
     pub(super) fn tend_directory(&mut self) {
         let resting = self.directory.retry_at.is_some_and(|at| at > self.now.tick);
-        if !self.directory.due || resting || self.pending.is_some() || !self.is_open() {
+        let waits = self.pending.is_some() || self.drain.is_some();
+        if !self.directory.due || resting || waits || !self.is_open() {
             return;
         }
         self.directory.due = false;
@@ -147,15 +149,33 @@ impl Machine {
 
     /// What is suspicious is as it should be: what it means is carried out.
     pub(super) fn ask_confirm(&mut self, ask: AskId) -> Result<(), Refusal> {
+        let confirmed = [self.confirm_engine(), self.confirm_directory()];
+        let (mut texts, mut changes) = (Vec::new(), Vec::new());
+        for (text, some) in confirmed.into_iter().flatten() {
+            texts.push(text);
+            changes.extend(some);
+        }
+        if texts.is_empty() {
+            texts.push("there is nothing that waits to be confirmed".to_owned());
+        }
+        let answer = Answer::Done(texts.join("\n"));
+        if changes.is_empty() {
+            self.answer(ask, answer);
+        } else {
+            self.declare(changes, Reply::Answer(ask, answer));
+        }
+        Ok(())
+    }
+
+    /// What it means that the directory is as it should be; `None`: nobody doubts that.
+    fn confirm_directory(&mut self) -> Option<(String, Vec<PendingChange>)> {
         let scan = self.directory.scan.take();
         let suspicion = scan.as_ref().and_then(|scan| self.suspicion(scan));
         let count = self.declared_by_directory().count();
         let told = suspicion.filter(|found| self.directory.is_worth_telling(found, count));
         let (Some(scan), Some(suspicion)) = (&scan, told) else {
             self.directory.scan = scan;
-            let text = "there is nothing that waits to be confirmed".to_owned();
-            self.answer(ask, Answer::Done(text));
-            return Ok(());
+            return None;
         };
         let empty = Listing::default();
         let listing = if let Found::There(listing) = &scan.found { listing } else { &empty };
@@ -166,12 +186,7 @@ impl Machine {
         self.directory.confirmed = true;
         self.directory.due = true;
         self.directory.scan = Some(scan.clone());
-        if changes.is_empty() {
-            self.answer(ask, Answer::Done(text));
-        } else {
-            self.declare(changes, Reply::Answer(ask, Answer::Done(text)));
-        }
-        Ok(())
+        Some((text, changes))
     }
 
     fn declared_by_directory(&self) -> impl Iterator<Item = &Record> {
@@ -292,6 +307,7 @@ impl Machine {
                 PendingChange::Redeclare(uid, _) => ("changed", key(uid)),
                 PendingChange::Move(uid, _) => ("in another place now:", key(uid)),
                 PendingChange::Verb(uid, _) => ("removed", key(uid)),
+                PendingChange::AcceptEngine(uid) => ("made anew", key(uid)),
             };
             groups.entry(word).or_default().extend(key);
         }
@@ -304,7 +320,7 @@ impl Machine {
 }
 
 /// The first of many names, and how many more there are.
-fn names(keys: &[String]) -> String {
+pub(super) fn names(keys: &[String]) -> String {
     let told = keys.len().min(limits::MANIFEST_NAMES_TOLD);
     let mut text = keys[..told].join(", ");
     if keys.len() > told {

@@ -8,6 +8,7 @@ use super::starts::Turn;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::gather::Gather;
+use crate::domain::health_check::{Health, Verdict};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
 use crate::domain::names::{BootId, ContainerId, InstanceName, SpecHash, Uid};
@@ -87,6 +88,7 @@ impl Machine {
             self.log(Level::Info, "the event stream holds: the engine is not polled any more");
         }
         self.engine.listed = true;
+        self.meet(&items);
         let gap = std::mem::take(&mut self.engine.gap);
         self.compare_all(&items, sent_at, gap);
         self.engine_back();
@@ -140,7 +142,7 @@ impl Machine {
                 self.mark(&uid);
             }
         }
-        self.sweep(&orphans);
+        self.leftovers.set_orphans(orphans);
     }
 
     /// A new store is whole once no container of another store is left for its node.
@@ -181,13 +183,20 @@ impl Machine {
         strays.sort_by_key(|line| {
             (is_wanted(w, &line.tags.spec_hash), line.phase == Phase::Running, line.tags.generation)
         });
-        let usable = w.record.next.is_none() && w.record.desired != Desired::Deleted;
+        // A name that was only reserved stands for nothing: what runs is not given up for it.
+        let is_made = |next: &Instance| next.container.is_some();
+        let usable =
+            !w.record.next.as_ref().is_some_and(is_made) && w.record.desired != Desired::Deleted;
         if let Some(best) = strays.pop_if(|best| usable && is_better(w, best)) {
             if w.needs_update() && w.seen != Seen::Absent {
                 // The successor in an update that was not recorded: it has to prove itself first.
+                w.discard_slot(Slot::Next);
                 w.record.next = Some(instance_of(&best));
                 w.set_seen(Slot::Next, Seen::Unknown);
             } else {
+                // Where the one it had ended with its engine, this one did so too.
+                let exit = w.record.last_exit.as_ref();
+                w.gap |= exit.is_some_and(|exit| exit.interrupted && exit.code.is_none());
                 w.discard_slot(Slot::Current);
                 w.record.current = Some(instance_of(&best));
                 w.record.last_exit = None;
@@ -253,6 +262,10 @@ fn compare(
     gap: bool,
     context: Context,
 ) -> Compared {
+    if w.is_elsewhere() {
+        // Its containers are on another engine.
+        return Compared::Same;
+    }
     if w.touched > sent_at || w.step.is_some() {
         // The listing may be older than what happened since; a look will be younger.
         w.gap |= gap;
@@ -279,7 +292,7 @@ fn compare(
     }
 }
 
-fn is_line_of(line: &Listed, instance: &Instance) -> bool {
+pub(super) fn is_line_of(line: &Listed, instance: &Instance) -> bool {
     match &instance.container {
         Some(id) => *id == line.id,
         None => line.tags.instance == instance.name,
@@ -339,7 +352,7 @@ fn compare_slot(
     let seen_running = w.seen(slot).reading().map(|r| r.phase == Phase::Running);
     let run = || w.instance(slot).and_then(|i| i.run.as_ref());
     match (seen_running, line.phase == Phase::Running) {
-        (Some(true), true) => false,
+        (Some(true), true) => look_for_verdict(w, slot, line),
         (Some(false), false) => {
             let same = w.seen(slot).reading().is_some_and(|r| r.phase == line.phase);
             if !same {
@@ -353,6 +366,7 @@ fn compare_slot(
             let reading = run().map(|run| reading_of(line, run));
             if let Some(reading) = reading {
                 w.read(slot, reading, context);
+                look_for_verdict(w, slot, line);
             }
             true
         }
@@ -364,6 +378,19 @@ fn compare_slot(
     }
 }
 
+/// A listing that hints at another health than was seen last is reason to look: an event was lost,
+/// or came while no agent was there. Whether it is.
+fn look_for_verdict(w: &mut Workload, slot: Slot, line: &Listed) -> bool {
+    let verdict = w.seen(slot).reading().and_then(|reading| reading.verdict.as_ref());
+    // One that is unhealthy by its row has said more than the row keeps.
+    let known = verdict.filter(|v| v.health != Health::Unhealthy || !v.words.is_empty());
+    let differs = known.map(|verdict| verdict.health) != line.health && slot.may_run();
+    if differs {
+        w.mark_stale(slot);
+    }
+    differs
+}
+
 /// A run that was last seen running, in this boot. One that was seen ended is over: what runs now
 /// is another one, of which nothing is known.
 fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
@@ -371,6 +398,7 @@ fn is_recorded(run: Option<&Run>, boot: &BootId) -> bool {
 }
 
 fn reading_of(line: &Listed, run: &Run) -> Reading {
+    let verdict = run.health.as_ref();
     Reading {
         id: line.id.clone(),
         phase: line.phase.clone(),
@@ -384,5 +412,6 @@ fn reading_of(line: &Listed, run: &Run) -> Reading {
         ports: run.ports.clone(),
         image_id: run.image_id.clone(),
         stop_signal: run.stop_signal.clone(),
+        verdict: verdict.map(|health| Verdict { health: health.health, words: String::new() }),
     }
 }

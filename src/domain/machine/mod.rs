@@ -15,13 +15,15 @@ use super::fault::FaultKind;
 use super::id_map::IdMap;
 use super::intent::{Entry, Seq};
 use super::lifecycle::{Context, Workload};
-use super::names::{BootId, ContainerId, Key, Label, StoreId, Suffixes, Uid};
+use super::names::{BootId, ContainerId, EngineId, Key, Label, StoreId, Suffixes, Uid};
 use super::plan::{self, Decision, Surroundings};
+use super::quiesce::Quiesce;
 use super::record::{Desired, Record};
 use super::slow::Slow;
 use super::time::{Now, Span, Tick};
-use super::view::{Status, TaskId};
+use super::view::Status;
 use crate::limits;
+pub use passed::Passed;
 
 mod answers;
 
@@ -29,17 +31,33 @@ mod asks;
 
 mod carry;
 
+mod clock;
+
 mod commits;
+
+mod deadlines;
 
 mod directory;
 
+mod drain;
+
+mod gone;
+
 mod journal;
 
+mod leftovers;
+
 mod listing;
+
+mod passed;
 
 mod publish;
 
 mod pulls;
+
+mod quiesce;
+
+mod replaced;
 
 mod starts;
 
@@ -61,6 +79,8 @@ pub struct Start {
     pub store: StoreId,
     /// The store knows all that was ever made from it.
     pub whole: bool,
+    /// The engine that the containers are on, as far as the store knows.
+    pub known_engine: Option<EngineId>,
     /// The present boot.
     pub boot: BootId,
     /// What the journal's entries of this process carry.
@@ -77,6 +97,8 @@ pub struct Start {
     pub notices: Vec<String>,
     /// Where the manifests directory is.
     pub manifests: Place,
+    /// Reconciling was held when the last agent ended.
+    pub quiesce: Option<Quiesce>,
 }
 
 /// The state of the agent.
@@ -98,6 +120,8 @@ pub struct Machine {
     by_container: IdMap<ContainerId, Uid>,
     /// Marked workloads, in the order in which a pass looks at them.
     due: BTreeSet<starts::Turn>,
+    leftovers: leftovers::Leftovers,
+    ghosts: gone::Ghosts,
     starts: starts::Starts,
     /// Deadlines, one for each workload.
     wakes: BTreeSet<(Tick, Uid)>,
@@ -105,6 +129,7 @@ pub struct Machine {
     order: u64,
 
     engine: EngineLink,
+    acquaintance: replaced::Acquaintance,
     store_state: StoreState,
     journal: journal::Journal,
     pulls: pulls::Pulls,
@@ -117,12 +142,16 @@ pub struct Machine {
     waiting_asks: VecDeque<(AskId, Request)>,
     tasks: tasks::Tasks,
     directory: directory::Directory,
+    /// Reconciling is held.
+    quiesced: Option<Quiesce>,
+    drain: Option<drain::Drain>,
     status: Arc<Status>,
     conditions: BTreeMap<&'static str, String>,
     last_step: u64,
     out: Vec<Effect>,
     /// Answers leave after what they speak of was published.
     answers: Vec<Effect>,
+    passed: Passed,
 }
 
 /// What is known of the engine and its event stream.
@@ -181,10 +210,13 @@ impl Machine {
             removals: BTreeMap::new(),
             by_container: IdMap::default(),
             due: BTreeSet::new(),
+            leftovers: leftovers::Leftovers::default(),
+            ghosts: gone::Ghosts::default(),
             starts: starts::Starts::default(),
             wakes: BTreeSet::new(),
             order: 0,
             engine: EngineLink::default(),
+            acquaintance: replaced::Acquaintance::with(start.known_engine),
             store_state: StoreState { whole: start.whole, ..StoreState::default() },
             journal: journal::Journal::new(start.token, start.next_seq),
             pulls: pulls::Pulls::default(),
@@ -195,11 +227,14 @@ impl Machine {
             waiting_asks: VecDeque::new(),
             tasks: tasks::Tasks::default(),
             directory: directory::Directory::new(start.manifests),
+            quiesced: None,
+            drain: None,
             status: Arc::new(Status::default()),
             conditions: BTreeMap::new(),
             last_step: 0,
             out: Vec::new(),
             answers: Vec::new(),
+            passed: Passed::default(),
         };
         machine.engine.away_since = Some(now.tick);
         machine.engine.error = "not yet reached".to_owned();
@@ -211,17 +246,18 @@ impl Machine {
             let text = format!("{key} is declared by two rows of the store; one of them goes");
             machine.log(Level::Warn, text);
         }
-        for mut record in records {
-            // A reboot gives what was given up a fresh set of tries.
-            if record.boot.as_ref().is_some_and(|boot| *boot != machine.boot) {
-                record.refusals = 0;
-            }
+        for record in records {
             let mut w = Workload::new(record);
-            w.rearm_update(machine.context());
+            let context = Context { now, boot: &machine.boot };
+            w.wake_up(context);
+            w.rearm_update(context);
+            machine.go_on_waiting(&mut w);
             machine.install(w);
         }
+        machine.take_quiesce(start.quiesce);
         machine.take_entries(start.entries);
         machine.pass();
+        machine.tend_engine();
         machine.publish_status();
         let effects = std::mem::take(&mut machine.out);
         (machine, effects)
@@ -229,16 +265,20 @@ impl Machine {
 
     /// Takes in one event and says what is to be done.
     pub fn step(&mut self, now: Now, event: Event) -> Vec<Effect> {
-        self.now = now;
+        self.note_clock(now);
         self.order += 1;
         match event {
             Event::Deadline => {}
             Event::Stopping => self.on_stopping(),
+            Event::Drain(per_container) => self.on_drain(per_container),
             Event::Ask(ask, request) => self.on_ask(ask, request),
             Event::Committed(commit, result) => self.on_committed(commit, result),
             Event::StreamUp(info) => self.on_stream_up(info),
             Event::StreamDown(fault) => self.on_stream_down(&fault),
+            Event::StreamLost => self.on_stream_lost(),
+            Event::Identity(id) => self.acquaintance.introduce(id),
             Event::Container(event) => self.on_container(&event),
+            Event::ProcessGone(id, pid) => self.on_process_gone(&id, pid),
             Event::Neighbours(stores) => self.engine.neighbours = stores,
             Event::Listing(list, result) => self.on_listing(list, result),
             Event::StepDone(step, result) => self.on_step_done(step, result),
@@ -248,23 +288,16 @@ impl Machine {
             Event::Directory(scan) => self.on_directory(*scan),
         }
         self.take_deadlines();
+        self.end_waiting_in_time();
         self.pass();
+        self.tend_drain();
+        self.tend_engine();
         self.tend_journal();
         self.tend_directory();
         self.flush();
         self.publish_status();
         self.out.append(&mut self.answers);
         std::mem::take(&mut self.out)
-    }
-
-    /// When the machine wants [`Event::Deadline`] if nothing else happens before.
-    pub fn next_deadline(&self) -> Option<Tick> {
-        let workloads = self.wakes.first().map(|(tick, _)| *tick);
-        let list = self.engine.next_list.filter(|_| self.engine.listing.is_none());
-        let flush = self.store_state.next_flush.filter(|_| !self.store_state.dirty.is_empty());
-        let journal = self.journal.next_deadline(self.engine_is_ready());
-        let (pulls, directory) = (self.pulls.next_deadline(), self.directory_deadline());
-        [workloads, list, flush, journal, pulls, directory].into_iter().flatten().min()
     }
 
     fn context(&self) -> Context<'_> {
@@ -319,6 +352,8 @@ impl Machine {
         self.due.remove(&turn);
         self.starts.forget(&turn);
         self.leave_pull(uid);
+        self.leave_drain(&w);
+        self.acquaintance.leave(uid);
         self.store_state.dirty.remove(uid);
         self.by_container.retain(|_, owner| owner != uid);
         if self.by_key.get(&key) == Some(uid) {
@@ -336,40 +371,7 @@ impl Machine {
         self.publish_removed(&w);
     }
 
-    /// At a shutdown of the device the containers are told first.
-    fn on_stopping(&mut self) {
-        let context = Context { now: self.now, boot: &self.boot };
-        let mut forgiven = BTreeSet::new();
-        for (uid, w) in &mut self.workloads {
-            // And what is seen to end from now on.
-            w.gap = true;
-            if w.forgive_recent_exits(context) {
-                forgiven.insert(uid.clone());
-            }
-        }
-        for uid in &forgiven {
-            // Nothing is planned any more.
-            self.note_dirty(uid);
-            self.publish(uid);
-        }
-    }
-
     // --- one pass ------------------------------------------------------------------------------
-
-    fn take_deadlines(&mut self) {
-        while let Some((tick, uid)) = self.wakes.first().cloned() {
-            if tick > self.now.tick {
-                break;
-            }
-            self.wakes.pop_first();
-            if let Some(w) = self.workloads.get_mut(&uid) {
-                w.wake = None;
-            }
-            self.mark(&uid);
-        }
-        self.end_stalled_pulls();
-        self.check_list_deadline();
-    }
 
     fn pass(&mut self) {
         loop {
@@ -380,13 +382,16 @@ impl Machine {
             let Some(turn) = self.starts.next() else { break };
             self.attend(&turn.uid);
         }
+        self.clear_leftovers();
     }
 
     /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
     fn attend(&mut self, uid: &Uid) {
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        self.passed.due += 1;
         w.start_waits = false;
+        w.awaits_resume = false;
         w.settle(context);
         self.tell_stuck(uid);
         self.check_start_shown(uid);
@@ -398,16 +403,25 @@ impl Machine {
         for turn in 0.. {
             let Some(w) = self.workloads.get(uid) else { return };
             let decision = plan::plan(w, &self.surroundings(w));
-            if decision == Decision::Nothing || self.queued_as_slow(w) {
+            if decision == Decision::Nothing
+                || self.queued_as_slow(w)
+                || self.leftovers.take(w, &decision)
+            {
+                break;
+            }
+            if decision == Decision::Held {
+                self.with(uid, |w, _| w.awaits_resume = true);
                 break;
             }
             if turn == 8 {
                 self.log(Level::Warn, format!("bug: no end of decisions: {decision:?}"));
                 break;
             }
-            if starts::leads_to_start(w, &decision) && !self.may_start(uid) {
+            let starts = self.drain.is_none() && starts::leads_to_start(w, &decision);
+            if starts && !self.may_start(uid) {
                 break;
             }
+            self.passed.actions += 1;
             self.carry_out(uid, decision);
         }
         self.arm(uid);
@@ -415,6 +429,7 @@ impl Machine {
         self.note_dirty(uid);
         self.publish(uid);
         self.settle_tasks(uid);
+        self.note_drained(uid);
     }
 
     /// Once when a workload becomes stuck in restarts, and once when it is not any more.
@@ -439,12 +454,13 @@ impl Machine {
             claimed_by: claim.map(|listed| listed.tags.instance.as_str()),
             last_of_application: w.record.desired == Desired::Deleted
                 && self.is_last_of(&key.application, &w.record.uid),
+            mode: self.mode(w),
         }
     }
 
-    /// It answers, and one listing was read since it came back.
+    /// It answers, and one listing was read since it came back, or became another one.
     fn engine_is_ready(&self) -> bool {
-        self.engine.up && self.engine.listed
+        self.engine.up && self.engine.listed && self.acquaintance.is_met()
     }
 
     /// Another workload with this key is on its way out.
@@ -476,21 +492,6 @@ impl Machine {
         w.slow != Slow::No && self.slow_step.is_some()
     }
 
-    fn arm(&mut self, uid: &Uid) {
-        let Some(w) = self.workloads.get_mut(uid) else { return };
-        let wake = plan::wake(w, Context { now: self.now, boot: &self.boot });
-        if wake == w.wake {
-            return;
-        }
-        if let Some(old) = w.wake {
-            self.wakes.remove(&(old, uid.clone()));
-        }
-        w.wake = wake;
-        if let Some(tick) = wake {
-            self.wakes.insert((tick, uid.clone()));
-        }
-    }
-
     // --- commits -------------------------------------------------------------------------------
 
     /// Sends a transaction to the store.
@@ -512,30 +513,9 @@ impl Machine {
         StepId(self.last_step)
     }
 
-    fn later(&self, ms: u64) -> Tick {
-        self.now.tick + Span(ms)
-    }
-
     /// Whether a fault says that the engine as a whole is in trouble.
     fn engine_in_doubt(kind: FaultKind) -> bool {
         matches!(kind, FaultKind::Away)
-    }
-
-    fn settle_tasks(&mut self, uid: &Uid) {
-        let settled = self.tasks_settled_by(uid);
-        for (id, state, message) in settled {
-            self.end_task(id, state, message);
-        }
-    }
-
-    fn end_task(&mut self, id: TaskId, state: super::view::TaskState, message: String) {
-        let (task, dropped) = self.tasks.end(id, state, message);
-        if let Some(task) = task {
-            self.out.push(Effect::PublishTask(task));
-        }
-        if let Some(dropped) = dropped {
-            self.out.push(Effect::DropTask(dropped));
-        }
     }
 }
 

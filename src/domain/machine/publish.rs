@@ -21,10 +21,11 @@ impl Machine {
             return;
         }
         let from = before.map(|before| before.state);
+        let health = before.and_then(|before| before.health);
         let view = Arc::new(view);
         w.view = Some(view.clone());
-        let transition =
-            (from != Some(view.state)).then(|| self.transition(&view, from, view.state));
+        let changes = from != Some(view.state) || view.health.is_some() && view.health != health;
+        let transition = changes.then(|| self.transition(&view, from, view.state));
         // The state first: who hears of a change and asks must not be shown what was before.
         self.out.push(Effect::Publish(uid.clone(), Some(view)));
         self.out.extend(transition);
@@ -47,6 +48,7 @@ impl Machine {
             generation: view.generation,
             from,
             to,
+            health: view.health.filter(|_| to != State::Removed),
             info: if to == State::Removed { String::new() } else { view.info.clone() },
             container: view.container.clone(),
         })
@@ -63,6 +65,7 @@ impl Machine {
             recovering: self.recovering(),
             journal: self.journal.counts(),
             tasks: self.tasks.open(),
+            quiesced: self.quiesced.clone(),
             manifests: self.directory.shown(),
             conditions: self.all_conditions(),
         };

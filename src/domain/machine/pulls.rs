@@ -161,8 +161,20 @@ impl Machine {
         self.grant_pulls();
     }
 
+    /// Nobody waits for any pull any more.
+    pub(super) fn leave_all_pulls(&mut self) {
+        let waiting: Vec<Uid> = self.pulls.by_workload.keys().cloned().collect();
+        for uid in waiting {
+            self.with(&uid, |w, _| w.pulling = false);
+            self.leave_pull(&uid);
+        }
+    }
+
     /// Gives free places to pulls that wait for one.
-    fn grant_pulls(&mut self) {
+    pub(super) fn grant_pulls(&mut self) {
+        if self.holds_still() {
+            return;
+        }
         while let Some(id) = self.pulls.next() {
             self.move_pull(id, PullPhase::Moving);
             if let Some(pull) = self.pulls.all.get(&id) {

@@ -11,9 +11,10 @@ use crate::domain::plan::Decision;
 use crate::domain::record::Desired;
 use crate::limits;
 
-/// The place of a workload in a pass: lower `schedule` first, then by key.
+/// The place of a workload in a pass: by its source, then lower `schedule` first, then by key.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Debug)]
 pub(super) struct Turn {
+    source: u8,
     schedule: u32,
     key: Key,
     /// The workload.
@@ -24,6 +25,7 @@ impl Turn {
     pub(super) fn of(w: &Workload) -> Self {
         let declared = &w.record.declared;
         Self {
+            source: w.record.source.turn(),
             schedule: declared.spec.schedule,
             key: declared.key.clone(),
             uid: w.record.uid.clone(),

@@ -14,6 +14,7 @@ use crate::limits;
 
 impl Machine {
     pub(super) fn on_stream_up(&mut self, info: EngineInfo) {
+        self.acquaintance.forget();
         self.engine.stream_up = true;
         self.engine.stream_since = self.now.tick;
         self.engine.info = info;
@@ -38,7 +39,11 @@ impl Machine {
         } else {
             let text = format!("the event stream is down, the engine is polled: {fault}");
             self.set_condition("eventStream", text);
-            self.look_soon();
+            if self.acquaintance.is_met() {
+                self.look_soon();
+            } else {
+                self.engine.next_list = Some(self.now.tick);
+            }
         }
     }
 
@@ -47,6 +52,7 @@ impl Machine {
         if self.engine.up || !self.engine.listed && self.engine.error != fault.message {
             self.log(Level::Warn, format!("the engine is away: {fault}"));
         }
+        self.acquaintance.forget();
         self.engine.up = false;
         self.engine.error.clone_from(&fault.message);
         self.engine.away_since.get_or_insert(self.now.tick);
@@ -103,8 +109,13 @@ impl Machine {
             w.heard.push(event.id.clone());
         }
         let is = |i: &Instance| i.container.as_ref() == Some(&event.id);
-        let ends = matches!(event.action, ContainerAction::Died | ContainerAction::Removed);
-        if ends && !w.live_discards.is_empty() && w.record.discards.iter().any(is) {
+        let matters = match event.action {
+            ContainerAction::Died | ContainerAction::Removed => !w.live_discards.is_empty(),
+            // Nothing is started beside it.
+            ContainerAction::Started => true,
+            ContainerAction::OutOfMemory | ContainerAction::Changed => false,
+        };
+        if matters && w.record.discards.iter().any(is) {
             w.retry_discards();
             return self.mark(&uid);
         }
@@ -154,6 +165,9 @@ impl Machine {
         self.engine.last_list += 1;
         let id = ListId(self.engine.last_list);
         self.engine.listing = Some((id, self.order));
+        if !self.acquaintance.is_met() {
+            self.out.push(Effect::Identify);
+        }
         self.out.push(Effect::List(id));
     }
 

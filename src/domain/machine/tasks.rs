@@ -64,10 +64,7 @@ impl Machine {
     pub(super) fn open_task(&mut self, verb: &Verb, w: (&Uid, String, u64, u64)) -> TaskId {
         let (uid, key, failures, count) = w;
         if !matches!(verb, Verb::Kill(_)) {
-            for earlier in self.tasks.of(uid) {
-                let message = format!("a later {}", verb.as_str());
-                self.end_task(earlier, TaskState::Superseded, message);
-            }
+            self.supersede_tasks(uid, verb.as_str());
         }
         self.tasks.last += 1;
         let id = TaskId(self.tasks.last);
@@ -84,8 +81,19 @@ impl Machine {
         id
     }
 
+    /// Something else is wanted of the workload than its tasks are for.
+    pub(super) fn supersede_tasks(&mut self, uid: &Uid, by: &str) {
+        for earlier in self.tasks.of(uid) {
+            self.end_task(earlier, TaskState::Superseded, format!("a later {by}"));
+        }
+    }
+
     /// A step for the workload was sent: its tasks are under way.
     pub(super) fn start_tasks(&mut self, uid: &Uid) {
+        if self.holds_still() {
+            // It is a look.
+            return;
+        }
         for open in self.tasks.open.values_mut() {
             if open.task.uid == *uid && open.task.state == TaskState::Pending {
                 open.task.state = TaskState::Running;
@@ -115,6 +123,23 @@ impl Machine {
             let removal = self.tasks.open.get(&id).is_some_and(|o| o.task.verb == "rm");
             let state = if removal { TaskState::Done } else { TaskState::Superseded };
             self.end_task(id, state, String::new());
+        }
+    }
+
+    pub(super) fn settle_tasks(&mut self, uid: &Uid) {
+        let settled = self.tasks_settled_by(uid);
+        for (id, state, message) in settled {
+            self.end_task(id, state, message);
+        }
+    }
+
+    pub(super) fn end_task(&mut self, id: TaskId, state: TaskState, message: String) {
+        let (task, dropped) = self.tasks.end(id, state, message);
+        if let Some(task) = task {
+            self.out.push(Effect::PublishTask(task));
+        }
+        if let Some(dropped) = dropped {
+            self.out.push(Effect::DropTask(dropped));
         }
     }
 }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::health::Healthcheck;
 use super::wire::HostPort;
 use crate::domain::declared::{Log, Mount, MountSource, Port, Spec};
 use crate::domain::effect::{AppNetwork, NewContainer};
@@ -30,6 +31,8 @@ pub(super) struct Create<'a> {
     stop_signal: Option<&'a str>,
     /// Seconds; it is what the engine itself gives a container when it shuts down.
     stop_timeout: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    healthcheck: Option<Healthcheck<'a>>,
     host_config: HostConfig<'a>,
     networking_config: NetworkingConfig<'a>,
 }
@@ -113,6 +116,7 @@ impl<'a> Create<'a> {
             exposed_ports: spec.ports.iter().map(|port| (inner(port), Empty {})).gather(),
             stop_signal: spec.stop.signal.as_deref(),
             stop_timeout: spec.stop.grace.0.div_ceil(1_000),
+            healthcheck: spec.health_check.as_ref().map(Healthcheck::new),
             host_config: host_config(new, spec),
             networking_config: networking_config(new.network.as_ref()),
         }

@@ -9,8 +9,13 @@ use crate::domain::fault::{Fault, FaultKind};
 use crate::domain::names::{ContainerId, Uid};
 use crate::engine::EventStream;
 
-/// Events of containers with bargee's labels, as the filter of the request.
-pub(super) const FILTER: &str = r#"{"type":["container"],"label":["bargee.uid"]}"#;
+/// Events of containers with bargee's labels, as the filter of the request. Actions are named,
+/// since a health check makes three more for each probe. `health_status` stands for all that begin
+/// with it.
+pub(super) const FILTER: &str = concat!(
+    r#"{"type":["container"],"label":["bargee.uid"],"event":["start","die","destroy","oom","#,
+    r#""pause","unpause","update","rename","health_status"]}"#
+);
 
 /// The open event stream.
 pub(super) struct Events {
@@ -64,6 +69,8 @@ fn action(action: &str) -> Option<ContainerAction> {
         "destroy" | "remove" => Some(ContainerAction::Removed),
         "oom" => Some(ContainerAction::OutOfMemory),
         "pause" | "unpause" | "update" | "rename" => Some(ContainerAction::Changed),
+        // `health_status: healthy`; what it is now, an inspect says.
+        other if other.starts_with("health_status") => Some(ContainerAction::Changed),
         _ => None,
     }
 }
@@ -98,14 +105,14 @@ mod tests {
         assert_eq!(seen("oom"), Some(ContainerAction::OutOfMemory));
         assert_eq!(seen("destroy"), Some(ContainerAction::Removed));
         assert_eq!(seen("remove"), Some(ContainerAction::Removed));
-        for action in ["pause", "unpause", "update", "rename"] {
+        for action in ["pause", "unpause", "update", "rename", "health_status: healthy"] {
             assert_eq!(seen(action), Some(ContainerAction::Changed), "{action}");
         }
     }
 
     #[test]
     fn noise_and_odd_lines_are_skipped() {
-        for action in ["create", "kill", "stop", "exec_create: sh", "health_status: healthy", ""] {
+        for action in ["create", "kill", "stop", "exec_create: sh", "exec_die", ""] {
             assert_eq!(seen(action), None, "{action}");
         }
         let network = line("die").replace(r#""Type":"container""#, r#""Type":"network""#);

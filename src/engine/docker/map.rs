@@ -2,7 +2,7 @@
 
 use serde_json::value::RawValue;
 
-use super::{rfc3339, wire};
+use super::{health, rfc3339, wire};
 use crate::domain::names::ContainerId;
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
@@ -22,6 +22,7 @@ fn listed(entry: &RawValue) -> Option<Listed> {
         tags,
         id: ContainerId::new(entry.id),
         phase: phase(&entry.state),
+        health: health::hint(&entry.status),
     })
 }
 
@@ -59,6 +60,7 @@ pub(super) fn reading(container: wire::Container) -> Result<Reading, String> {
         ports: ports(&container.network_settings),
         image_id: container.image,
         stop_signal: config.stop_signal.filter(|signal| !signal.is_empty()),
+        verdict: state.health.as_ref().and_then(health::verdict),
     })
 }
 
@@ -118,6 +120,26 @@ mod tests {
         assert_eq!(listed[0].tags.key.to_string(), "shop/web");
         assert_eq!(listed[0].tags.generation, 3);
         assert!(listed[0].id.as_str().starts_with("ce9e3fda6528"));
+    }
+
+    #[test]
+    fn b16_each_state_of_docker_is_known_and_any_other_keeps_its_word() {
+        let known = [
+            ("created", Phase::Created),
+            ("running", Phase::Running),
+            ("restarting", Phase::Restarting),
+            ("paused", Phase::Paused),
+            ("stopping", Phase::Stopping),
+            ("removing", Phase::Removing),
+            ("exited", Phase::Exited),
+            ("dead", Phase::Dead),
+        ];
+        for (word, expected) in known {
+            assert_eq!(phase(word), expected);
+        }
+        for word in ["", "Running", "configured", "initialized", "flurb"] {
+            assert_eq!(phase(word), Phase::Unknown(word.to_owned()));
+        }
     }
 
     #[test]

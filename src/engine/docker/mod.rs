@@ -2,6 +2,7 @@
 
 mod create;
 mod events;
+mod health;
 mod lines;
 mod logs;
 mod map;
@@ -33,7 +34,7 @@ use super::cancel::Cancel;
 use super::{EventStream, LogOptions};
 use crate::domain::effect::NewContainer;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::names::ContainerId;
+use crate::domain::names::{ContainerId, EngineId};
 use crate::domain::observed::{EngineInfo, Listed, Phase, Reading, label};
 use crate::domain::view::PullProgress;
 use crate::os::unix_http;
@@ -91,6 +92,18 @@ impl Docker {
 
     pub(super) fn ping(&self) -> Result<EngineInfo, Fault> {
         self.transport.ping()
+    }
+
+    pub(super) fn identity(&self) -> Result<Option<EngineId>, Fault> {
+        self.networks.forget();
+        let ask = Ask::get("ask the engine who it is", "", "/info".into());
+        let reply = self.transport.call(&ask)?;
+        if reply.status != 200 {
+            // As a proxy that lets only some requests through.
+            return Ok(None);
+        }
+        let info: wire::Info = reply.json(&ask)?;
+        Ok(info.identity())
     }
 
     pub(super) fn list(&self) -> Result<Vec<Listed>, Fault> {

@@ -61,6 +61,11 @@ impl Networks {
         }
     }
 
+    /// Believes of no network any more that it exists.
+    pub fn forget(&self) {
+        self.0.lock().clear();
+    }
+
     /// Removes a network; one in use is left, one that is not there is as good.
     ///
     /// # Errors

@@ -9,6 +9,7 @@ use serde_json::Value;
 use serde_json::value::RawValue;
 
 use crate::domain::gather::Gather;
+use crate::domain::names::EngineId;
 use crate::limits;
 
 /// Takes anything; what does not fit is the default.
@@ -45,6 +46,9 @@ pub(super) struct ListedContainer {
     pub names: Vec<String>,
     #[serde(default, deserialize_with = "lenient")]
     pub state: String,
+    /// For people: `Up 5 minutes (healthy)`.
+    #[serde(default, deserialize_with = "lenient")]
+    pub status: String,
     #[serde(default, deserialize_with = "labels")]
     pub labels: BTreeMap<String, String>,
 }
@@ -78,6 +82,29 @@ pub(super) struct State {
     #[serde(default, deserialize_with = "lenient")]
     pub error: String,
     pub started_at: String,
+    #[serde(default, deserialize_with = "lenient")]
+    pub health: Option<Health>,
+}
+
+/// `State.Health` of a container that has a check.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Health {
+    #[serde(deserialize_with = "lenient")]
+    pub status: String,
+    /// The last five probes, oldest first; they may be of earlier runs.
+    #[serde(deserialize_with = "lenient")]
+    pub log: Vec<Probe>,
+}
+
+/// One probe.
+#[derive(Deserialize, Debug, Default)]
+#[serde(rename_all = "PascalCase", default)]
+pub(super) struct Probe {
+    #[serde(deserialize_with = "lenient")]
+    pub exit_code: i64,
+    #[serde(deserialize_with = "lenient")]
+    pub output: String,
 }
 
 /// `Config` of a container.
@@ -191,6 +218,9 @@ pub(super) struct PullLine {
 #[derive(Deserialize, Debug, Default)]
 #[serde(default, rename_all = "PascalCase")]
 pub(super) struct Info {
+    /// Drawn when the engine first started on its data.
+    #[serde(rename = "ID", deserialize_with = "lenient")]
+    id: String,
     /// Where the engine keeps its data, as it sees it.
     #[serde(deserialize_with = "lenient")]
     pub docker_root_dir: String,
@@ -199,6 +229,13 @@ pub(super) struct Info {
 }
 
 impl Info {
+    /// The id and the data directory. Older engines keep the id apart from their data.
+    pub fn identity(&self) -> Option<EngineId> {
+        let (id, root) = (self.id.as_str(), self.docker_root_dir.as_str());
+        let both = [id, root].map(str::trim).join(" at ");
+        (!id.is_empty()).then(|| EngineId::new(both))
+    }
+
     /// Images are in its data directory: it does not leave them to containerd, which has another.
     pub fn keeps_images_itself(&self) -> bool {
         let foreign = |(name, value): &(String, String)| {
@@ -244,11 +281,16 @@ pub(super) fn words(status: u16, body: &[u8]) -> String {
 /// An engine's words as they are kept: bounded, and without the ids that it makes up anew at each
 /// try, so that the same cause reads the same.
 pub(super) fn clip(text: &str) -> String {
-    let mut end = text.len().min(limits::ENGINE_WORDS_BYTES);
+    without_ids(at_most(text, limits::ENGINE_WORDS_BYTES))
+}
+
+/// The first bytes of `text`, in whole characters.
+pub(super) fn at_most(text: &str, bytes: usize) -> &str {
+    let mut end = text.len().min(bytes);
     while !text.is_char_boundary(end) {
         end -= 1;
     }
-    without_ids(&text[..end])
+    &text[..end]
 }
 
 /// `text` without each ` (ID)` of 64 hexadecimal digits.

@@ -1,7 +1,7 @@
 //! Field by field: what is accepted and what it means, what is refused and how.
 
 use super::*;
-use crate::domain::declared::{MountSource, Network, Pull, RestartPolicy};
+use crate::domain::declared::{MountSource, Network, Pull, Rerun, RestartPolicy};
 use crate::domain::time::Span;
 
 #[test]
@@ -20,7 +20,8 @@ fn defaults_are_filled_in() {
         "{\"apiVersion\":\"bargee/v1\",\"kind\":\"Workload\",\"metadata\":{\"name\":\"web\",\
          \"application\":\"default\"},\"spec\":{\"image\":\"a\",\"pull\":\"missing\",\
          \"network\":\"bridge\",\"restart\":{\"policy\":\"always\",\"delay\":\"10s\",\
-         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"stop\":{\"grace\":\"10s\"},\
+         \"maxDelay\":\"300s\",\"stuck\":\"retry\"},\"rerun\":\"never\",\
+         \"stop\":{\"grace\":\"10s\"},\
          \"schedule\":100,\
          \"log\":{\"driver\":\"\",\"maxSize\":\"10Mi\",\"maxFiles\":3}}}"
     );
@@ -45,6 +46,7 @@ spec:
   network: bridge
   resources: {cpus: 0.5, memory: 96Mi}
   restart: {policy: on-failure, delay: 500ms, maxDelay: 1h30m, stuck: hold}
+  rerun: boot
   stop: {signal: usr1, grace: 0s}
   schedule: 20
   log: {driver: local, maxSize: 64M, maxFiles: 1}
@@ -66,7 +68,7 @@ spec:
          \"/mnt/disk:/data:mounted\"],\"network\":\"bridge\",\"resources\":{\"cpus\":0.5,\
          \"memory\":\"96Mi\"},\"restart\":{\"policy\":\"on-failure\",\"delay\":\"500ms\",\
          \"maxDelay\":\"5400s\",\"stuck\":\"hold\"},\
-         \"stop\":{\"signal\":\"SIGUSR1\",\"grace\":\"0s\"},\"schedule\":20,\
+         \"rerun\":\"boot\",\"stop\":{\"signal\":\"SIGUSR1\",\"grace\":\"0s\"},\"schedule\":20,\
          \"log\":{\"driver\":\"local\",\"maxSize\":\"64000000\",\"maxFiles\":1}}}"
     );
 }
@@ -175,7 +177,7 @@ fn unknown_keys_name_the_known_ones() {
             "  hostnam: a\n",
             "7: spec.hostnam: is unknown; did you mean hostname? Allowed are image, pull, \
              entrypoint, command, workingDir, user, env, ports, volumes, network, resources, \
-             restart, stop, schedule, log",
+             restart, rerun, stop, healthCheck, schedule, log",
         ),
     ]);
 }
@@ -442,4 +444,18 @@ fn signals_have_names() {
         let problem = format!("7: spec.stop.signal: {signal}{rest}");
         each_refused(&[(&format!("  stop: {{signal: {written}}}\n"), &problem)]);
     }
+}
+
+#[test]
+fn what_runs_again_after_a_boot_has_to_be_a_job() {
+    for policy in ["on-failure", "never"] {
+        let text = format!("  rerun: boot\n  restart: {{policy: {policy}}}");
+        assert_eq!(accepted(&workload(&text)).spec.rerun, Rerun::Boot);
+    }
+    assert_eq!(accepted(&workload("  rerun: never")).spec.rerun, Rerun::Never);
+    let always = "f.yaml:7: spec.rerun: is for jobs, and restart.policy always restarts every \
+                  end; set it to on-failure or never";
+    refused(&workload("  rerun: boot"), &[always]);
+    let word = "f.yaml:7: spec.rerun: must be never or boot, found \"reboot\"";
+    refused(&workload("  rerun: reboot"), &[word]);
 }

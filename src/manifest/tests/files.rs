@@ -99,7 +99,8 @@ fn what_is_no_manifest_is_refused() {
         &[
             "f.yaml:7: spec: merge keys are not supported; write out the keys that << stands for",
             "f.yaml:7: spec.\"<<\": is unknown; allowed are image, pull, entrypoint, command, \
-         workingDir, user, env, ports, volumes, network, resources, restart, stop, schedule, log",
+         workingDir, user, env, ports, volumes, network, resources, restart, rerun, stop, \
+         healthCheck, schedule, log",
         ],
     );
     let problem = text("f.bin", b"a\n\xff\xfe".to_vec()).unwrap_err();

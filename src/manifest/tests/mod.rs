@@ -6,6 +6,8 @@ mod fields;
 
 mod files;
 
+mod health;
+
 mod round_trip;
 
 mod table;

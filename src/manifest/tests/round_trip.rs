@@ -4,9 +4,10 @@ use proptest::prelude::*;
 
 use super::*;
 use crate::domain::declared::{
-    Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart, RestartPolicy,
-    Spec, Stop, WhenStuck,
+    Log, Mount, MountSource, Network, Port, Protocol, Pull, Rerun, Resources, Restart,
+    RestartPolicy, Spec, Stop, WhenStuck,
 };
+use crate::domain::health_check::{Check, HealthCheck, OnUnhealthy, Test};
 use crate::domain::names::{Key, Label};
 use crate::domain::time::Span;
 
@@ -71,7 +72,7 @@ fn resources() -> impl Strategy<Value = Resources> {
         .prop_map(|(cpus_milli, memory_bytes)| Resources { cpus_milli, memory_bytes })
 }
 
-fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log, u32)> {
+fn behaviour() -> impl Strategy<Value = ((Restart, Rerun), Stop, Log, u32)> {
     let policy = proptest::sample::select(vec![
         RestartPolicy::Always,
         RestartPolicy::OnFailure,
@@ -81,21 +82,43 @@ fn behaviour() -> impl Strategy<Value = (Restart, Stop, Log, u32)> {
     let driver = proptest::sample::select(vec!["", "json-file", "local"]);
     let day = 86_400_000_u64;
     let stuck = proptest::sample::select(vec![WhenStuck::Retry, WhenStuck::Hold]);
-    let restart = (policy, stuck);
+    let restart = (policy, stuck, any::<bool>());
     let numbers = (100..=day, 0..=day, 0..=day, 1..1_u64 << 62, 1..=100_u32);
     let all = (restart, signal, driver, numbers, 0..=1_000_000_u32);
     all.prop_map(|(restart, signal, driver, numbers, schedule)| {
-        let (policy, stuck) = restart;
+        let (policy, stuck, boot) = restart;
+        let is_job = policy != RestartPolicy::Always;
+        let rerun = if boot && is_job { Rerun::Boot } else { Rerun::Never };
         let (delay, more, grace, max_size_bytes, max_files) = numbers;
         let max_delay = Span((delay + more).min(86_400_000));
         let signal = signal.map(str::to_owned);
         (
-            Restart { policy, delay: Span(delay), max_delay, stuck },
+            (Restart { policy, delay: Span(delay), max_delay, stuck }, rerun),
             Stop { signal, grace: Span(grace) },
             Log { driver: driver.to_owned(), max_size_bytes, max_files },
             schedule,
         )
     })
+}
+
+/// Checks of a workload that is restarted.
+fn health_check() -> impl Strategy<Value = Option<HealthCheck>> {
+    let day = 86_400_000_u64;
+    let exec = arguments().prop_map(|words| Test::Exec(words.unwrap_or(vec!["/probe".to_owned()])));
+    let shell = value().prop_map(|line| Test::Shell(format!("{line}x")));
+    let numbers = (100..=day, 100..=day, 0..=day, 1..=100_u32, any::<bool>());
+    let on = (prop_oneof![exec, shell], numbers).prop_map(|(test, numbers)| {
+        let (interval, timeout, start_period, retries, restart) = numbers;
+        HealthCheck::On(Check {
+            test,
+            interval: Span(interval),
+            timeout: Span(timeout),
+            start_period: Span(start_period),
+            retries,
+            on_unhealthy: if restart { OnUnhealthy::Restart } else { OnUnhealthy::Report },
+        })
+    });
+    proptest::option::of(prop_oneof![Just(HealthCheck::Off), on])
 }
 
 fn spec() -> impl Strategy<Value = Spec> {
@@ -107,9 +130,17 @@ fn spec() -> impl Strategy<Value = Spec> {
         proptest::collection::btree_map(name(), value(), 0..5),
     );
     let pull = proptest::sample::select(vec![Pull::Missing, Pull::Always, Pull::Never]);
-    (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour()).prop_map(
-        |(texts, pull, ports, mounts, host, resources, (restart, stop, log, schedule))| {
+    let behaviour = (behaviour(), health_check());
+    (texts, pull, ports(), mounts(), any::<bool>(), resources(), behaviour).prop_map(
+        |(texts, pull, ports, mounts, host, resources, (behaviour, mut health_check))| {
+            let (restart, stop, log, schedule) = behaviour;
+            if let (Some(HealthCheck::On(check)), RestartPolicy::Never) =
+                (&mut health_check, restart.0.policy)
+            {
+                check.on_unhealthy = OnUnhealthy::Report;
+            }
             let (entrypoint, command, working_dir, user, env) = texts;
+            let (restart, rerun) = restart;
             let (network, ports) =
                 if host { (Network::Host, Vec::new()) } else { (Network::Bridge, ports) };
             let image = "example.org/a:1".to_owned();
@@ -125,7 +156,9 @@ fn spec() -> impl Strategy<Value = Spec> {
                 mounts,
                 network,
                 restart,
+                rerun,
                 stop,
+                health_check,
                 resources,
                 schedule,
                 log,

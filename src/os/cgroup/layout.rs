@@ -69,6 +69,17 @@ pub fn holds(proc: &Path, id: &str, pid: u32) -> bool {
     })
 }
 
+/// Whether all threads of the process `pid` have ended: it is a zombie, and not one whose first
+/// thread alone is.
+pub fn has_ended(proc: &Path, pid: u32) -> bool {
+    let own = proc.join(pid.to_string());
+    let stat = fs::read_to_string(own.join("stat")).unwrap_or_default();
+    // `PID (NAME) STATE ...`, and the name may hold anything.
+    let state = stat.rsplit_once(") ").and_then(|(_, rest)| rest.chars().next());
+    let threads = || fs::read_dir(own.join("task")).map_or(0, Iterator::count);
+    matches!(state, Some('Z' | 'X')) && threads() <= 1
+}
+
 /// The directory of the container under one controller of version 1, or under version 2.
 fn directory(
     mounts: &[Mount],

@@ -6,6 +6,9 @@ use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use proptest::prelude::*;
 
 use super::*;
+use crate::domain::names::EngineId;
+use crate::domain::quiesce::Quiesce;
+use crate::domain::time::Tick;
 use crate::store::database::RawRow;
 use crate::store::rows;
 
@@ -17,6 +20,22 @@ fn records_come_back_as_they_were() {
     assert_eq!(opened.records, records);
     assert!(opened.whole);
     assert!(opened.notices.is_empty(), "{:?}", opened.notices);
+}
+
+#[test]
+fn what_is_held_is_kept_until_it_is_not() {
+    let home = Home::new();
+    assert_eq!(home.open().quiesce, None);
+    let boot = BootId::new("b 1");
+    let held = Quiesce { boot, since: Tick(5), until: Tick(905_000) };
+    let longer = Quiesce { until: Tick(9_000_000), ..held.clone() };
+    // In one transaction the last one stands.
+    let writes = [&held, &longer].map(|one| Write::Quiesce(Some(one.clone())));
+    let group = writes.map(|write| commit(false, vec![write]));
+    assert!(home.open().store.commit(&group, 0).iter().all(Result::is_ok));
+    assert_eq!(home.open().quiesce, Some(longer));
+    must(&mut home.open().store, false, vec![Write::Quiesce(None)]);
+    assert_eq!(home.open().quiesce, None);
 }
 
 fn random_record() -> impl Strategy<Value = Record> {
@@ -167,6 +186,20 @@ fn a_new_store_is_not_whole_until_somebody_says_so() {
 }
 
 #[test]
+fn the_engine_is_known_once_it_was_told() {
+    let home = Home::new();
+    let mut opened = home.open();
+    assert_eq!(opened.engine, None);
+    for name in ["A at /a", "B at /b"] {
+        let id = EngineId::new(name);
+        must(&mut opened.store, false, vec![Write::KnowEngine(id.clone())]);
+        drop(opened);
+        opened = home.open();
+        assert_eq!(opened.engine, Some(id));
+    }
+}
+
+#[test]
 fn the_id_stays_and_stands_in_all_three_places() {
     let home = filled(&[bare(1)]);
     let (first, second) = (home.open().store_id, home.open().store_id);
@@ -254,6 +287,34 @@ fn opening_a_good_store_writes_nothing() {
     assert_eq!(frames(&home), (0, 0));
     drop(opened);
     assert!(before == state());
+}
+
+/// A crash loop, with its exit and its start written each time.
+#[test]
+fn b08_thousands_of_restarts_do_not_grow_the_files() {
+    let home = Home::new();
+    let mut opened = home.open();
+    let store = &mut opened.store;
+    store.connection.as_ref().unwrap().pragma_update(None, "synchronous", "OFF").unwrap();
+    must(store, true, vec![insert(&bare(1)), insert(&bare(2))]);
+    let size = |home: &Home| -> u64 {
+        home.names().iter().map(|name| fs::metadata(home.file(name)).unwrap().len()).sum()
+    };
+    let mut most = [0; 2];
+    for number in 0..10_000_u64 {
+        let looping = Record {
+            restart_count: number,
+            current: Some(instance(number)),
+            last_error: format!("exitCode={number} oomKilled=false"),
+            ..bare(1)
+        };
+        must(store, false, vec![update(&looping)]);
+        let half = usize::from(number >= 5_000);
+        if number % 50 == 0 {
+            most[half] = most[half].max(size(&home));
+        }
+    }
+    assert!(most[1] <= most[0], "{most:?}");
 }
 
 #[test]

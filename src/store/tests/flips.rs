@@ -121,7 +121,7 @@ fn in_the_files_beside_it() {
 }
 
 #[test]
-fn cut_anywhere() {
+fn b19_cut_anywhere() {
     for (template, file) in
         [(Template::closed(), "bargee.db"), (Template::killed(), "bargee.db-wal")]
     {

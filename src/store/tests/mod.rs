@@ -13,6 +13,8 @@ use super::{Opened, Settings, Store};
 use crate::domain::declared::{Declared, Spec};
 use crate::domain::diary::Diary;
 use crate::domain::effect::{Commit, CommitId, Write};
+use crate::domain::health::RunHealth;
+use crate::domain::health_check::Health;
 use crate::domain::intent::{Entry as JournalEntry, Intent, Seq};
 use crate::domain::names::{BootId, ContainerId, InstanceName, Key, Label, Source, SpecHash, Uid};
 use crate::domain::record::{
@@ -202,7 +204,11 @@ fn full(number: u64) -> Record {
             tries: 2,
             retry: Retry::At(boot_tick()),
         }),
-        own_stop: Some(OwnStop { container: ContainerId::new("c1"), started_at_ns: 5 }),
+        own_stop: Some(OwnStop {
+            container: ContainerId::new("c1"),
+            started_at_ns: 5,
+            unhealthy: true,
+        }),
         last_exit: Some(exit()),
         owed_start: OwedStart::Restart,
         restarts_asked: 7,
@@ -220,6 +226,7 @@ fn full(number: u64) -> Record {
         last_error: "läst".into(),
         last_error_at_ms: 13,
         boot: Some(BootId::new("boot-1")),
+        elsewhere: Some(boot_tick()),
         ..bare(number)
     }
 }
@@ -232,6 +239,7 @@ fn exit() -> Exit {
         oom_killed: true,
         error: "killed".into(),
         interrupted: true,
+        unhealthy: true,
     }
 }
 
@@ -245,11 +253,13 @@ fn instance(number: u64) -> Instance {
         run: Some(Run {
             started_at_ns: 1_700_000_000_123_456_789,
             since: boot_tick(),
+            since_ms: 1_700_000_000_124,
             pid: 4_321,
             ip: Some("172.18.0.2".into()),
             ports: vec!["0.0.0.0:8080->80/tcp".into(), "[::]:8080->80/tcp".into()],
             image_id: "sha256:0123".into(),
             stop_signal: Some("SIGQUIT".into()),
+            health: Some(RunHealth { health: Health::Unhealthy, since: Tick(7), proved: true }),
         }),
         proved: true,
     }

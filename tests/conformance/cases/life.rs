@@ -15,6 +15,12 @@ pub fn ping_names_the_engine(engine: &Tested) {
     assert!(!info.name.is_empty() && !info.version.is_empty() && !info.api_version.is_empty());
 }
 
+pub fn the_engine_calls_itself_the_same_each_time(engine: &Tested) {
+    let id = engine.identity().unwrap();
+    assert!(id.is_some());
+    assert_eq!(engine.identity().unwrap(), id);
+}
+
 pub fn what_was_created_is_listed(engine: &Tested) {
     let new = container("listed", &["sleep", "1000"]);
     let id = engine.create(&new).unwrap();

@@ -1,5 +1,6 @@
 //! The cases, by what they are about.
 
+pub mod health;
 pub mod life;
 pub mod made;
 pub mod network;

@@ -4,6 +4,7 @@ use bargee::domain::effect::NewContainer;
 use bargee::domain::event::ContainerAction::{Died, OutOfMemory, Removed, Started};
 use bargee::domain::event::{ContainerAction, ContainerEvent};
 use bargee::domain::fault::{Fault, FaultKind};
+use bargee::domain::health_check::Health;
 use bargee::domain::names::ContainerId;
 use bargee::domain::observed::{Listed, Phase, Reading};
 use bargee::domain::view::PullProgress;
@@ -80,6 +81,7 @@ fn a_container_in_each_state() {
 
     let healthy = reading("inspect-healthy");
     assert_eq!(healthy.phase, Phase::Running);
+    assert_eq!(healthy.verdict.unwrap().health, Health::Healthy);
 }
 
 #[test]

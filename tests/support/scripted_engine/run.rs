@@ -33,7 +33,7 @@ impl World {
 
     /// Probes a container that was started just now, if that was asked for. All goes well.
     pub fn probe(&mut self, id: &str) {
-        if self.containers.get(id).is_some_and(|made| made.asked["Healthcheck"].is_object()) {
+        if self.containers.get(id).is_some_and(Container::has_check) {
             self.tell(id, "health_status: healthy", &[]);
         }
     }

@@ -27,9 +27,10 @@ pub fn accept(listener: &UnixListener, shared: &Arc<Shared>, opening: u64) {
         if shared.opening.load(Ordering::Acquire) != opening {
             return;
         }
+        // Here and not on its own thread: who closes the door ends all that came through it.
+        let number = shared.enter(&stream);
         let shared = Arc::clone(shared);
         let converse = move || {
-            let number = shared.enter(&stream);
             // The end of a connection is no error of the engine.
             let _ = converse(stream, &shared);
             shared.leave(number);

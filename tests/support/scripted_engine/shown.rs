@@ -40,7 +40,7 @@ pub fn inspected(made: &Container) -> Value {
 /// As people read it.
 fn status(made: &Container) -> String {
     match made.status.as_str() {
-        "running" if made.asked["Healthcheck"].is_object() => "Up 1 second (healthy)".to_owned(),
+        "running" if made.has_check() => "Up 1 second (healthy)".to_owned(),
         "running" => "Up 1 second".to_owned(),
         "exited" => format!("Exited ({}) 1 second ago", made.exit_code),
         "created" => "Created".to_owned(),
@@ -63,7 +63,7 @@ fn state(made: &Container) -> Value {
         "OOMKilled": made.oom_killed, "Dead": false, "Pid": made.pid, "ExitCode": made.exit_code,
         "Error": made.error, "StartedAt": time(made.started), "FinishedAt": time(made.finished)
     });
-    if made.asked["Healthcheck"].is_object() {
+    if made.has_check() {
         // The first probe comes at once, and goes well.
         let word = if running { "healthy" } else { "unhealthy" };
         let probe = json!({

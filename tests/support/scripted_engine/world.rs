@@ -51,6 +51,12 @@ pub struct Container {
 }
 
 impl Container {
+    /// It was asked for with a health check that is on.
+    pub fn has_check(&self) -> bool {
+        let check = &self.asked["Healthcheck"];
+        check.is_object() && check["Test"][0] != "NONE"
+    }
+
     /// The value of a label; empty: it has none.
     pub fn label(&self, name: &str) -> &str {
         self.labels.get(name).map_or("", String::as_str)

@@ -119,7 +119,8 @@ impl Machine {
 
     /// Sends what is due.
     pub(super) fn attend_loose(&mut self) {
-        if self.journal.loose.queue.is_empty() || !self.engine_is_ready() {
+        let rests = self.holds_still() || !self.engine_is_ready();
+        if self.journal.loose.queue.is_empty() || rests {
             return;
         }
         while self.journal.loose.steps.len() < limits::LOOSE_STEPS {
@@ -178,9 +179,14 @@ impl Machine {
         if !ours || owned {
             return self.end_loose(&name);
         }
+        let rests = self.holds_still();
         let Some(item) = self.journal.loose.items.get_mut(&name) else { return };
         let id = reading.id.clone();
         item.container = Some(id.clone());
+        if rests {
+            let now = self.now.tick;
+            return self.journal.loose.put_off(name, now);
+        }
         if reading.phase.is_live() && !item.signalled {
             item.signalled = true;
             let signal = reading.stop_signal.clone();
@@ -209,6 +215,9 @@ impl Machine {
     /// Containers of this store in no record and no entry go once they were seen for two full
     /// compares; never while the store is new or not whole.
     pub(in super::super) fn sweep(&mut self, orphans: &[Listed]) {
+        if self.holds_still() {
+            return;
+        }
         let before = std::mem::take(&mut self.journal.strays);
         if !self.store_state.whole {
             return;

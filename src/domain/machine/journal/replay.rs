@@ -174,6 +174,9 @@ impl Machine {
         if self.journal.replay.open {
             return;
         }
+        if self.holds_still() {
+            return self.put_off_replay();
+        }
         let now = self.now.tick;
         while let Some(&(at, seq)) = self.journal.replay.deadlines.first() {
             if at > now {
@@ -191,6 +194,17 @@ impl Machine {
         }
         if self.journal.replay.left.is_empty() || self.journal.replay.open_by <= now {
             self.open();
+        }
+    }
+
+    /// While reconciling is held nothing is looked for or removed, and nothing is made that what is
+    /// left could be in the way of: its end need not be waited for.
+    fn put_off_replay(&mut self) {
+        self.journal.replay.open = true;
+        let left = std::mem::take(&mut self.journal.replay.left).len();
+        if left > 0 {
+            let text = format!("{} of the journal wait until reconciling goes on", entries(left));
+            self.log(Level::Info, text);
         }
     }
 

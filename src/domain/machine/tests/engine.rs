@@ -206,7 +206,7 @@ fn drift_by_hand_is_healed_by_the_next_full_compare() {
 }
 
 #[test]
-fn a_twin_is_stopped_and_removed() {
+fn b11_a_twin_is_stopped_and_removed() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     let id = world.container("web");
@@ -443,7 +443,7 @@ fn a_stream_that_was_opened_after_a_start_is_not_doubted_for_it() {
 
 /// The engine cannot remove one container, and behind it waits one that runs.
 #[test]
-fn a_container_that_cannot_be_removed_does_not_hide_those_behind_it() {
+fn b05_a_container_that_cannot_be_removed_does_not_hide_those_behind_it() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     let old = world.container("web");

@@ -15,13 +15,23 @@ use crate::domain::view::{RuntimeState, State, TaskState};
 
 mod asks;
 
+mod boot;
+
+mod clock;
+
 mod crash;
 
 mod directory;
 
+mod drain;
+
 mod engine;
 
 mod entries;
+
+mod gone;
+
+mod health;
 
 mod idle;
 
@@ -35,7 +45,13 @@ mod probation;
 
 mod pulls;
 
+mod quiesce;
+
 mod rebuild;
+
+mod reports;
+
+mod replaced;
 
 mod restart;
 

@@ -12,7 +12,7 @@ fn a_workload_is_created_and_started_with_one_look() {
 }
 
 #[test]
-fn crash_loop_waits_10_20_40_seconds_after_each_exit_exactly() {
+fn b25_crash_loop_waits_10_20_40_seconds_after_each_exit_exactly() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     let id = world.container("web");
@@ -36,7 +36,7 @@ fn crash_loop_waits_10_20_40_seconds_after_each_exit_exactly() {
 }
 
 #[test]
-fn a_crash_after_30_seconds_starts_again_at_once() {
+fn b26_a_crash_after_30_seconds_starts_again_at_once() {
     let mut world = World::new();
     world.apply(&[&workload("web", |_| {})]);
     world.pass(29_999);
@@ -127,7 +127,7 @@ fn refused_as_wrong_gets_five_tries() {
 }
 
 #[test]
-fn trouble_is_retried_for_ever_and_counts_no_restart() {
+fn b29_trouble_is_retried_for_ever_and_counts_no_restart() {
     let mut world = World::new();
     world.fail_next("start", &[FaultKind::Trouble; 12]);
     world.apply(&[&workload("web", |_| {})]);

@@ -29,7 +29,7 @@ fn started(world: &World) -> Vec<String> {
 }
 
 #[test]
-fn thirty_workloads_never_have_more_than_four_starts_in_flight() {
+fn b38_thirty_workloads_never_have_more_than_four_starts_in_flight() {
     let mut world = hanging(30, |_, _| {});
     assert_eq!(world.count("create"), 30, "only starts wait");
     for ended in 0..30 {
@@ -50,6 +50,25 @@ fn lower_schedules_start_first_and_then_keys() {
     let order =
         ["w09", "w10", "w11", "w06", "w07", "w08", "w03", "w04", "w05", "w00", "w01", "w02"];
     assert_eq!(started(&world), order);
+}
+
+#[test]
+fn leftovers_are_removed_after_all_that_is_to_run() {
+    let mut world = World::new();
+    world.apply(&[&workload("a", |_| {}), &workload("b", |_| {})]);
+    // The first of the two has a container that is to go and cannot yet.
+    world.fail_next("remove", &[FaultKind::Trouble]);
+    world.apply(&[&workload("a", |spec| spec.image = "image:2".to_owned())]);
+    world.pass(30_000);
+    assert_eq!((world.count("remove"), world.engine.containers.len()), (1, 3));
+    world.cut_power();
+    world.engine.calls.clear();
+    world.crash();
+    world.pass(30_000);
+    let calls: Vec<&str> = world.engine.calls.iter().map(String::as_str).collect();
+    let at = |word| calls.iter().rposition(|call| *call == word).expect(word);
+    assert!(at("start") < at("remove"), "{calls:?}");
+    assert_eq!((world.running(), world.engine.containers.len()), (2, 2));
 }
 
 #[test]

@@ -107,7 +107,7 @@ fn an_update_back_to_the_old_manifest_keeps_the_old_container() {
 }
 
 #[test]
-fn new_wins_over_a_backoff() {
+fn b07_new_wins_over_a_backoff() {
     let mut world = World::new();
     world.apply(&[&image(1)]);
     for _ in 0..4 {
@@ -217,7 +217,7 @@ fn an_update_whose_network_is_gone_brings_the_old_one_back() {
 }
 
 #[test]
-fn a_container_made_again_in_its_generation_needs_no_registry() {
+fn b58_a_container_made_again_in_its_generation_needs_no_registry() {
     let always = workload("web", |spec| spec.pull = Pull::Always);
     let mut world = World::new();
     world.apply(&[&always]);

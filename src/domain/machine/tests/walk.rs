@@ -7,7 +7,8 @@ use super::directory::{DISK, bad, good};
 use super::*;
 use crate::domain::declared::{Restart, WhenStuck};
 use crate::domain::directory::{Content, Found};
-use crate::domain::names::Source;
+use crate::domain::health_check::{Check, Health, HealthCheck, OnUnhealthy, Test};
+use crate::domain::names::{EngineId, Source};
 use crate::domain::record::{Desired, Origin};
 use world::{Due, Fuse, Mishap, Pace, Side, Way};
 
@@ -175,6 +176,26 @@ fn begin_again(world: &mut World, random: &mut Random) {
     world.crash();
 }
 
+/// An operator has reconciling held, or go on.
+fn hold_still(world: &mut World, random: &mut Random) {
+    let request = match random.below(3) {
+        0 => Request::Resume,
+        _ => Request::Quiesce(Span(1 + random.below(600_000))),
+    };
+    drop(world.try_ask(request));
+}
+
+/// The agent stops its workloads and ends, in an orderly way or not.
+fn drain(world: &mut World, random: &mut Random) {
+    let most = (random.below(2) == 0).then(|| Span(1 + random.below(30_000)));
+    world.feed(Event::Drain(most));
+    world.pass(random.below(200_000));
+    if world.died.is_none() && random.below(2) == 0 {
+        world.tell_to_stop();
+    }
+    begin_again(world, random);
+}
+
 /// What follows an exit; some are stuck in restarts soon.
 fn draw_restart(random: &mut Random) -> Restart {
     let policy = *random.pick(&POLICIES);
@@ -185,16 +206,43 @@ fn draw_restart(random: &mut Random) -> Restart {
     }
 }
 
+fn draw_check(random: &mut Random) -> Option<HealthCheck> {
+    let mut check = Check::new(Test::Shell("probe".to_owned()));
+    check.on_unhealthy = *random.pick(&[OnUnhealthy::Restart, OnUnhealthy::Report]);
+    random.pick(&[None, Some(HealthCheck::Off), Some(HealthCheck::On(check))]).clone()
+}
+
+/// A check comes to another verdict, with or without an event that tells of it, or of an old one.
+fn turn_one(world: &mut World, random: &mut Random) {
+    let verdicts = [Health::Starting, Health::Healthy, Health::Unhealthy, Health::Unhealthy];
+    let checked = world.engine.containers.iter().filter(|(_, made)| made.health.is_some());
+    let checked: Vec<String> = checked.map(|(name, _)| name.clone()).collect();
+    if checked.is_empty() || world.engine.gone {
+        return;
+    }
+    let made = world.engine.containers.get_mut(random.pick(&checked)).unwrap();
+    if random.below(4) > 0 {
+        made.health = Some(*random.pick(&verdicts));
+    }
+    let (id, uid) = (made.id.clone(), made.tags.uid.clone());
+    if random.below(3) > 0 {
+        let action = ContainerAction::Changed;
+        world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    }
+}
+
 /// One random thing.
 fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
-    match random.below(32) {
+    match random.below(36) {
         0..=3 => {
             let image = format!("image:{}", random.below(3));
             let restart = draw_restart(random);
+            let health_check = draw_check(random);
             let name: &str = random.pick::<&str>(&NAMES);
             let declared = workload(name, |spec| {
                 spec.image = image;
                 spec.restart = restart;
+                spec.health_check = health_check;
             });
             apply(world, promises, &declared);
         }
@@ -239,11 +287,34 @@ fn happen(world: &mut World, promises: &mut Promises, random: &mut Random) {
         24 => draw_mishap(world, random),
         25..=26 => look(world, random),
         27..=28 => draw_lives(world, random),
+        29 => turn_one(world, random),
+        30 => hold_still(world, random),
+        31 if random.below(3) == 0 => drain(world, random),
+        32 => change_engines(world, random),
+        33 => world.engine.clock_ahead = i64::try_from(random.below(1 << 40)).unwrap(),
         _ => world.pass(random.below(40_000)),
     }
     if world.died.is_some() {
         begin_again(world, random);
     }
+}
+
+/// The engine is another one, or the one before again.
+fn change_engines(world: &mut World, random: &mut Random) {
+    if !world.engine.gone {
+        super::engine::kill_engine(world);
+    }
+    if world.died.is_some() {
+        return;
+    }
+    let name = |n| Some(EngineId::new(format!("engine {n}")));
+    // At times it does not say, or says the same.
+    if world.engine.other.1.is_none() {
+        world.engine.identity = random.pick(&[None, Some(0)]).and_then(name);
+        world.engine.other.1 = random.pick(&[None, Some(0), Some(1)]).and_then(name);
+    }
+    world.engine.change_disks();
+    super::engine::revive_engine(world);
 }
 
 fn running_names(world: &World) -> Vec<String> {
@@ -346,6 +417,9 @@ fn converge(mut world: World, promises: &Promises, seed: u64) {
     // Every update that failed is tried once more.
     for _ in 0..100 {
         world.pass(60_000);
+        // What was started meanwhile has to be healthy to prove itself.
+        let checked = world.engine.containers.values_mut().filter(|made| made.health.is_some());
+        checked.for_each(|made| made.health = Some(Health::Healthy));
         check_no_twins(&world, seed);
     }
     // A start of what somebody unpaused does not show. That the stream works shows in any event.

@@ -125,7 +125,7 @@ fn workers_make_a_network_once() {
 }
 
 #[test]
-fn a_container_is_made_from_all_that_was_declared() {
+fn b107_a_container_is_made_from_all_that_was_declared() {
     let bodies: Arc<parking_lot::Mutex<Vec<String>>> = Arc::default();
     let log = Arc::clone(&bodies);
     let (server, docker) = engine(PATIENT_TIMEOUTS, move |heard, stream| {
@@ -148,6 +148,8 @@ fn a_container_is_made_from_all_that_was_declared() {
             r#"{
             "Image":"nginx:1","Entrypoint":["/init"],"Cmd":["serve","-v"],"Env":["A=1","B=x=y z"],
             "WorkingDir":"/srv","User":"101:101","StopSignal":"SIGINT","StopTimeout":3,
+            "Healthcheck":{"Test":["CMD-SHELL","probe"],"Interval":30000000000,
+            "Timeout":30000000000,"StartPeriod":0,"Retries":3},
             "Labels":{"bargee.application":"shop","bargee.node":"boat","bargee.store":"s1",
                 "bargee.uid":"u1"},
             "ExposedPorts":{"80/tcp":{},"53/udp":{}},

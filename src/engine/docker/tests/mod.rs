@@ -11,10 +11,11 @@ use std::time::Duration;
 
 use super::{Docker, Timeouts};
 use crate::domain::declared::{
-    Declared, Log, Mount, MountSource, Network, Port, Protocol, Pull, Resources, Restart,
+    Declared, Log, Mount, MountSource, Network, Port, Protocol, Pull, Rerun, Resources, Restart,
     RestartPolicy, Spec, Stop, WhenStuck,
 };
 use crate::domain::effect::{AppNetwork, NewContainer};
+use crate::domain::health_check::{Check, HealthCheck, Test};
 use crate::domain::names::{InstanceName, Key, Label};
 use crate::domain::time::Span;
 use crate::os::scripted::{Heard, Scripted, Then, answer};
@@ -135,7 +136,9 @@ fn full_spec() -> Spec {
             max_delay: Span::seconds(300),
             stuck: WhenStuck::Retry,
         },
+        rerun: Rerun::Never,
         stop: Stop { signal: Some("SIGINT".into()), grace: Span(2_500) },
+        health_check: Some(HealthCheck::On(Check::new(Test::Shell("probe".into())))),
         resources: Resources { cpus_milli: Some(250), memory_bytes: Some(64 << 20) },
         schedule: 100,
         log: Log { driver: String::new(), max_size_bytes: 10 << 20, max_files: 3 },

@@ -51,7 +51,9 @@ fn events_come_whatever_the_pieces_until_the_stream_ends() {
         assert_eq!(
             asked(&server),
             ["GET /v1.41/events?filters=%7B%22type%22%3A%5B%22container%22%5D%2C%22label%22%3A%5B\
-              %22bargee.uid%22%5D%7D"]
+              %22bargee.uid%22%5D%2C%22event%22%3A%5B%22start%22%2C%22die%22%2C%22destroy%22%2C\
+              %22oom%22%2C%22pause%22%2C%22unpause%22%2C%22update%22%2C%22rename%22%2C\
+              %22health_status%22%5D%7D"]
         );
     }
 }

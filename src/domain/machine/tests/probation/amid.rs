@@ -271,3 +271,25 @@ fn what_is_proved_is_written_once_and_costs_no_look() {
     assert!(world.row("web").current.as_ref().unwrap().proved);
     assert_eq!(world.engine.calls, [""; 0]);
 }
+
+/// It could not be removed, and somebody starts it: nothing else starts before it has ended.
+#[test]
+fn what_is_started_while_it_is_to_go_does_not_run_beside_its_successor() {
+    let mut world = proved(600_000, 1);
+    let old = world.container("web");
+    world.apply(&[&image(2)]);
+    world.engine.unremovable.push(old.clone());
+    world.pass(30_000);
+    assert_eq!(images(&world), ["image:1", "image:2"]);
+    let uid = world.view("web").uid.clone();
+    let id = world.container("web");
+    world.engine.find_mut(id.as_str()).phase = Phase::Exited;
+    let made = world.engine.find_mut(old.as_str());
+    (made.phase, made.started_at_ns) = (Phase::Running, 7);
+    for (id, action) in [(&old, ContainerAction::Started), (&id, ContainerAction::Died)] {
+        world.queue(Event::Container(ContainerEvent { id: id.clone(), uid: uid.clone(), action }));
+    }
+    world.feed(Event::Deadline);
+    assert_eq!((runs(&world), &world.twins), ("image:2", &Vec::new()));
+    assert_eq!(world.engine.find(old.as_str()).unwrap().phase, Phase::Exited);
+}

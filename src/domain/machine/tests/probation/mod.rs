@@ -10,6 +10,8 @@ mod anew;
 
 mod tries;
 
+mod unwell;
+
 const MINUTE: u64 = 60_000;
 
 fn image(tag: u32) -> Arc<Declared> {
@@ -67,7 +69,7 @@ fn tries(world: &mut World, within: u64) -> Vec<u64> {
 // --- it dies -----------------------------------------------------------------------------------
 
 #[test]
-fn a_version_that_dies_before_thirty_seconds_brings_the_old_one_back_at_once() {
+fn b106_a_version_that_dies_before_thirty_seconds_brings_the_old_one_back_at_once() {
     for ms in [3_000, 29_000, 29_999] {
         let mut world = proved(ms, 1);
         let old = world.container("web");

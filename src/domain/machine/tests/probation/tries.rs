@@ -5,7 +5,7 @@ use crate::domain::declared::{Port, Protocol};
 use crate::domain::record::Retry;
 
 #[test]
-fn it_is_tried_again_after_5_10_20_40_and_then_every_60_minutes() {
+fn b106_it_is_tried_again_after_5_10_20_40_and_then_every_60_minutes() {
     let mut world = proved(3_000, 1);
     world.apply(&[&image(2)]);
     world.pass(3_000);
@@ -96,6 +96,44 @@ fn a_device_that_starts_again_tries_five_minutes_later_and_goes_on_counting() {
     assert_eq!(failed.tries, 4);
     let Retry::At(at) = &failed.retry else { panic!("{failed:?}") };
     assert_eq!(at.tick, Tick(1_000 + 5 * MINUTE + 3_000 + 40 * MINUTE));
+}
+
+/// A name for it, and how it comes about.
+type Way = (&'static str, fn(&mut World));
+
+/// Whatever is wrong with the new version: at every second of many tries one container runs.
+#[test]
+fn the_service_is_never_left_down() {
+    let ways: [Way; 6] = [
+        ("dies after 3 s", |world| live(world, 3_000)),
+        ("dies after 29 s", |world| live(world, 29_000)),
+        ("dies at once", |world| world.engine.crashing_images.push("image:2".to_owned())),
+        ("cannot be pulled", |world| {
+            world.engine.missing_images.push("image:2".to_owned());
+            world.fail_next("pull", &[FaultKind::Trouble; 9]);
+        }),
+        ("cannot be made", |world| world.fail_next("create", &[FaultKind::Trouble; 9])),
+        ("is refused", |world| world.engine.refused_images.push("image:2".to_owned())),
+    ];
+    for (way, go_wrong) in ways {
+        let mut world = proved(600_000, 1);
+        let old = world.container("web");
+        go_wrong(&mut world);
+        world.apply(&[&image(2)]);
+        let until = world.now + 80 * MINUTE;
+        while world.now < until {
+            world.pass(1_000);
+            runs(&world);
+        }
+        assert_eq!((world.container("web"), runs(&world)), (old, "image:1"), "{way}");
+        let tries = world.row("web").failed_update.as_ref().unwrap().tries;
+        assert_eq!(tries, if way == "is refused" { 1 } else { 5 }, "{way}");
+        assert_eq!((world.view("web").restart_count, world.engine.containers.len()), (0, 1));
+    }
+}
+
+fn live(world: &mut World, ms: u64) {
+    world.engine.mortal_images.insert("image:2".to_owned(), (ms, 1));
 }
 
 // --- checks, pulls -----------------------------------------------------------------------------

@@ -7,6 +7,7 @@ use crate::domain::declared::Declared;
 use crate::domain::effect::{Answer, Change};
 use crate::domain::event::{Apply, AskId, ContainerAction, ContainerEvent, Event, Request, Verb};
 use crate::domain::fault::FaultKind;
+use crate::domain::health_check::Health;
 use crate::domain::names::{ContainerId, Source, Uid};
 use crate::domain::observed::Phase;
 use crate::domain::record::Record;
@@ -96,6 +97,22 @@ impl World {
         made.exit_code = code;
         let uid = made.tags.uid.clone();
         self.feed(Event::Container(ContainerEvent { id, uid, action: ContainerAction::Died }));
+    }
+
+    /// What the check of a workload comes to, without an event that tells of it.
+    pub fn turn(&mut self, name: &str, health: Health) -> ContainerEvent {
+        let id = self.container(name);
+        let made = self.engine.find_mut(id.as_str());
+        assert!(made.health.is_some(), "{name} has no check");
+        made.health = Some(health);
+        let uid = made.tags.uid.clone();
+        ContainerEvent { id, uid, action: ContainerAction::Changed }
+    }
+
+    /// The check of a workload comes to another verdict.
+    pub fn becomes(&mut self, name: &str, health: Health) {
+        let event = self.turn(name, health);
+        self.feed(Event::Container(event));
     }
 
     pub fn fail_next(&mut self, word: &'static str, kinds: &[FaultKind]) {

@@ -8,7 +8,8 @@ use crate::domain::declared::Declared;
 use crate::domain::effect::{NewContainer, Op};
 use crate::domain::event::{ContainerAction, ContainerEvent, Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::names::{ContainerId, Uid};
+use crate::domain::health_check::{Health, Verdict};
+use crate::domain::names::{ContainerId, EngineId, Uid};
 use crate::domain::observed::{Listed, Phase, Reading, Tags};
 
 /// One container of the made-up engine.
@@ -20,12 +21,20 @@ pub struct Made {
     pub phase: Phase,
     pub started_at_ns: u64,
     pub exit_code: i32,
+    /// By its check, if it has one. As Docker does, it leaves the last verdict on what has ended.
+    pub health: Option<Health>,
 }
 
 /// The engine.
 #[derive(Debug, Default)]
 pub struct Engine {
     pub containers: BTreeMap<String, Made>,
+    /// How far the wall clock is ahead of the boot clock, in milliseconds.
+    pub clock_ahead: i64,
+    /// What it calls itself.
+    pub identity: Option<EngineId>,
+    /// What is on its other disk, and what it calls itself there.
+    pub other: (BTreeMap<String, Made>, Option<EngineId>),
     /// Every operation that reached it, as a word.
     pub calls: Vec<String>,
     /// Faults for the next calls of this word.
@@ -52,10 +61,14 @@ pub struct Engine {
     pub starts_nothing: bool,
     /// Containers that it cannot remove.
     pub unremovable: Vec<ContainerId>,
+    /// Workloads whose processes end by nothing but SIGKILL.
+    pub stubborn: Vec<&'static str>,
     /// Listings leave every container out.
     pub short_list: bool,
     /// It does not answer listings and steps: they are dropped.
     pub gone: bool,
+    /// Listings say nothing of health.
+    pub list_without_health: bool,
     /// Starts do not show on the event stream.
     pub stream_silent: bool,
     /// What the event stream shows next.
@@ -70,8 +83,21 @@ pub struct Engine {
 impl Engine {
     /// As it is, but nothing that a test had set up to go wrong does any more.
     pub fn recovered(self) -> Self {
-        let Self { containers, unremovable, gone, late, last, ends, .. } = self;
-        Self { containers, unremovable, gone, late, last, ends, ..Self::default() }
+        let Self { containers, clock_ahead, identity, other, .. } = self;
+        let Self { unremovable, gone, late, last, ends, .. } = self;
+        let kept = Self { containers, clock_ahead, identity, other, ..Self::default() };
+        Self { unremovable, gone, late, last, ends, ..kept }
+    }
+
+    /// Puts the other disk under it.
+    pub fn change_disks(&mut self) {
+        std::mem::swap(&mut self.containers, &mut self.other.0);
+        std::mem::swap(&mut self.identity, &mut self.other.1);
+    }
+
+    /// The wall clock when the boot clock says `now`.
+    pub fn wall_ms(&self, now: u64) -> u64 {
+        now.saturating_add_signed(self.clock_ahead)
     }
 
     /// The next fault for calls of `word`.
@@ -89,10 +115,17 @@ impl Engine {
         let result = match self.fault("list") {
             Some(fault) => Err(fault),
             None if self.short_list => Ok(Vec::new()),
-            None => Ok(self.containers.values().map(listed).collect()),
+            None => Ok(self.containers.values().map(|made| self.listed(made)).collect()),
         };
         self.do_late(LateDue::List, now);
         result
+    }
+
+    fn listed(&self, made: &Made) -> Listed {
+        let (id, phase, tags) = (made.id.clone(), made.phase.clone(), made.tags.clone());
+        let shown = made.phase == Phase::Running && !self.list_without_health;
+        let health = made.health.filter(|_| shown);
+        Listed { id, phase, tags, misnamed: false, health }
     }
 
     pub fn pull(&mut self, image: &str) -> Result<(), Fault> {
@@ -118,7 +151,7 @@ impl Engine {
                 if let Some(fault) = self.fault("signal") {
                     return Err(fault);
                 }
-                self.signal(id)
+                self.signal(id, signal)
             }
             Op::Remove(name) => self.remove(name),
             Op::RemoveNetwork(_) => {
@@ -177,6 +210,7 @@ impl Engine {
             phase: Phase::Created,
             started_at_ns: 0,
             exit_code: 0,
+            health: new.declared.spec.check().map(|_| Health::Starting),
         };
         if !self.made_is_lost {
             self.containers.insert(new.name.to_string(), made);
@@ -213,10 +247,11 @@ impl Engine {
         let crashes = self.crashing_images.contains(&made.image);
         let life = self.mortal_images.get(&made.image).copied();
         self.last += 1;
-        let last = self.last;
+        let (last, wall_ms) = (self.last, self.wall_ms(now));
         let made = self.find_mut(id.as_str());
         made.phase = Phase::Running;
-        made.started_at_ns = now * 1_000_000 + last;
+        made.started_at_ns = wall_ms * 1_000_000 + last;
+        made.health = made.health.map(|_| Health::Starting);
         let started = made.started_at_ns;
         self.ends.extend(life.map(|(ms, _)| (now + ms, id.clone(), started)));
         let made = self.find_mut(id.as_str());
@@ -237,11 +272,14 @@ impl Engine {
         Ok(Outcome::Started(Box::new(read)))
     }
 
-    /// Every process obeys at once, unless the fault `deaf` is waiting.
-    fn signal(&mut self, id: &ContainerId) -> Result<Outcome, Fault> {
+    /// Every process obeys at once, unless it is stubborn or the fault `deaf` is waiting.
+    fn signal(&mut self, id: &ContainerId, signal: &str) -> Result<Outcome, Fault> {
         let kind = match self.find(id.as_str()).map(|made| &made.phase) {
             Some(Phase::Running | Phase::Paused) => {
-                if self.fault("deaf").is_none() {
+                let name = self.find(id.as_str()).map(|made| made.tags.key.name.to_string());
+                let stubborn = name.is_some_and(|name| self.stubborn.contains(&name.as_str()));
+                let obeys = !stubborn || signal == "SIGKILL";
+                if obeys && self.fault("deaf").is_none() {
                     let made = self.find_mut(id.as_str());
                     made.phase = Phase::Exited;
                     made.exit_code = 143;
@@ -377,12 +415,8 @@ impl Engine {
 pub fn made(id: &str, tags: Tags, phase: Phase) -> Made {
     let started_at_ns = u64::from(phase == Phase::Running);
     let image = "image:1".to_owned();
-    Made { id: ContainerId::new(id), tags, image, phase, started_at_ns, exit_code: 0 }
-}
-
-fn listed(made: &Made) -> Listed {
-    let (id, phase, tags) = (made.id.clone(), made.phase.clone(), made.tags.clone());
-    Listed { id, phase, tags, misnamed: false }
+    let id = ContainerId::new(id);
+    Made { id, tags, image, phase, started_at_ns, exit_code: 0, health: None }
 }
 
 pub fn reading(made: &Made) -> Reading {
@@ -399,5 +433,14 @@ pub fn reading(made: &Made) -> Reading {
         ports: Vec::new(),
         image_id: String::new(),
         stop_signal: None,
+        verdict: made.health.map(verdict),
+    }
+}
+
+fn verdict(health: Health) -> Verdict {
+    let failed = health == Health::Unhealthy;
+    Verdict {
+        health,
+        words: if failed { "exitCode=1 output=bad".to_owned() } else { String::new() },
     }
 }

@@ -16,13 +16,15 @@ use crate::domain::intent::{Entry, Seq};
 use crate::domain::names::{BootId, StoreId, Uid};
 use crate::domain::observed::{EngineInfo, Phase};
 use crate::domain::time::{Now, Tick};
-use crate::domain::view::{State, Status, Task, TaskId, View};
+use crate::domain::view::{State, Status, Task, TaskId, Transition, View};
 
 mod asks;
 
 mod engine;
 
 mod fuse;
+
+mod held;
 
 mod store;
 
@@ -39,6 +41,7 @@ pub struct World {
 
     // What outlives the agent.
     pub boot: String,
+    /// The boot clock.
     pub now: u64,
     pub store: Store,
     pub engine: Engine,
@@ -72,6 +75,9 @@ pub struct World {
     pub entries: BTreeMap<Seq, Arc<Entry>>,
     pub status: Arc<Status>,
     pub logs: Vec<String>,
+    pub transitions: Vec<Transition>,
+    /// Drains that are over.
+    pub drained: usize,
     /// Pairs of containers of one workload that live at the same time by what an agent did.
     pub twins: Vec<String>,
 
@@ -88,6 +94,8 @@ pub struct World {
     pub died: Option<String>,
     /// Commits are sent and never answered.
     pub store_hangs: bool,
+    /// The engine is asked what it calls itself.
+    identify: bool,
     /// Listings are taken and not answered.
     pub hold_list: bool,
     /// Calls beginning with one of these words are taken and not answered.
@@ -104,11 +112,13 @@ pub fn start(boot: &str, store: &Store) -> Start {
         engine: "docker",
         store: StoreId::new("0123456789abcdef"),
         whole: store.kept.whole,
+        known_engine: store.kept.engine.clone(),
         boot: BootId::new(boot),
         seed: 7,
         records: store.kept.rows.values().cloned().collect(),
         notices: Vec::new(),
         manifests: Place { path: "/m".into(), is_default: true },
+        quiesce: store.kept.quiesce.clone(),
     }
 }
 
@@ -149,6 +159,8 @@ impl World {
             entries: BTreeMap::new(),
             status: Arc::default(),
             logs: Vec::new(),
+            transitions: Vec::new(),
+            drained: 0,
             twins: Vec::new(),
             pace: Pace::default(),
             fuse: None,
@@ -158,12 +170,18 @@ impl World {
             left: 0,
             died: None,
             store_hangs: false,
+            identify: false,
             hold_list: false,
             unanswered: Vec::new(),
         };
         world.take(effects);
         world.go_on();
         world
+    }
+
+    /// Both clocks. That of the wall is the engine's too.
+    pub fn clocks(&self) -> Now {
+        Now { tick: Tick(self.now), wall_ms: self.engine.wall_ms(self.now) }
     }
 
     // --- death and birth -----------------------------------------------------------------------
@@ -206,7 +224,7 @@ impl World {
         self.died = None;
         self.left = 0;
         self.store.reopen(&format!("token-{}", self.lives));
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
         let seed = 1_000 + self.lives;
         let (machine, effects) = Machine::new(Start { seed, ..start(&self.boot, &self.store) }, at);
         self.machine = machine;
@@ -284,8 +302,10 @@ impl World {
                 released = gated;
             }
         }
-        let at = Now { tick: Tick(self.now), wall_ms: self.now };
+        let at = self.clocks();
+        let was_held = self.machine.quiesced.is_some();
         let effects = self.machine.step(at, event);
+        self.check_held(was_held, &effects);
         for step in released {
             self.release(step);
         }
@@ -326,6 +346,7 @@ impl World {
                 }
                 Effect::Pull(pull, image) => self.pull(pull, &image),
                 Effect::CancelPull(pull) => self.engine.calls.push(format!("cancel {}", pull.0)),
+                Effect::Identify => self.identify = true,
                 Effect::List(id) => self.list(id),
                 other => self.show(other),
             }
@@ -354,11 +375,13 @@ impl World {
             }
             Effect::PublishStatus(status) => self.status = status,
             Effect::Log(_, text) => self.logs.push(text),
+            Effect::Drained => self.drained += 1,
             Effect::ReopenStream => self.engine.calls.push("reopen".to_owned()),
             Effect::Transition(change) => {
                 // Who hears of it and asks is shown the state after it.
                 let shown = self.views.get(&change.uid).map_or(State::Removed, |v| v.state);
                 assert_eq!(shown, change.to, "{}", change.key);
+                self.transitions.push(change);
             }
             _ => {}
         }
@@ -430,6 +453,9 @@ impl World {
     fn list(&mut self, id: ListId) {
         if self.engine.gone || !self.leaves(|| "list".to_owned()) {
             return;
+        }
+        if std::mem::take(&mut self.identify) {
+            self.events.push_back(Event::Identity(self.engine.identity.clone()));
         }
         let listing = Event::Listing(id, self.engine.list(self.now));
         if self.hold_list {

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 
 use crate::domain::effect::{Commit, Write};
 use crate::domain::intent::{Entry, Intent, Seq};
-use crate::domain::names::{InstanceName, Uid};
+use crate::domain::names::{EngineId, InstanceName, Uid};
+use crate::domain::quiesce::Quiesce;
 use crate::domain::record::Record;
 
 /// What is durable.
@@ -16,6 +17,8 @@ pub struct Kept {
     /// The highest number that an entry ever had.
     pub last_seq: u64,
     pub whole: bool,
+    pub quiesce: Option<Quiesce>,
+    pub engine: Option<EngineId>,
 }
 
 /// The store, and what is wrong with it.
@@ -107,7 +110,7 @@ impl Undo {
             Write::Delete(uid) => self.note_row(kept, uid),
             Write::Intend(entry) | Write::Claim(entry) => self.note_entry(kept, entry.seq),
             Write::Settle(seq) | Write::DropEntry(seq) => self.note_entry(kept, *seq),
-            Write::MarkWhole => {}
+            Write::MarkWhole | Write::Quiesce(_) | Write::KnowEngine(_) => {}
         }
     }
 
@@ -163,6 +166,8 @@ fn apply(kept: &mut Kept, write: &Write, token: &str) -> Result<(), &'static str
             kept.rows.remove(uid);
         }
         Write::MarkWhole => kept.whole = true,
+        Write::Quiesce(quiesce) => kept.quiesce.clone_from(quiesce),
+        Write::KnowEngine(id) => kept.engine = Some(id.clone()),
         Write::Intend(entry) => {
             if entry.seq.0 <= kept.last_seq {
                 return Err("the number was used before");

@@ -2,9 +2,12 @@
 //! the text that comes of it has to be the one on the page.
 
 use super::*;
-use crate::domain::declared::{Restart, WhenStuck};
+use crate::domain::declared::WhenStuck;
+use situations::*;
 
-const PAGE: &str = include_str!("../../../../docs/states.md");
+mod situations;
+
+const PAGE: &str = include_str!("../../../../../docs/states.md");
 
 const ALL: &[RestartPolicy] =
     &[RestartPolicy::Always, RestartPolicy::OnFailure, RestartPolicy::Never];
@@ -36,6 +39,8 @@ const RUNNING: &[Row] = &[
     (ALL, "a mount source is missing", mount_missing),
     (ALL, "the workload that had this name is still there", predecessor),
     (ALL, "a container of another store has its name", store_missing),
+    (ALL, "its container is on another engine than the one that answers", |p| elsewhere(p, false)),
+    (ALL, "the same, and it has named volumes", |p| elsewhere(p, true)),
     (
         ALL,
         "its image is to be pulled, and two pulls or one of its registry are under way",
@@ -56,12 +61,19 @@ const RUNNING: &[Row] = &[
     (ALL, "running, and its stop for a restart or an update was sent", |p| updating(p, "SIGTERM")),
     (ALL, "ended for an update, and the start of the new one was sent", |p| updating(p, "start")),
     (ALL, "running, and on probation after an update", |p| updating(p, "")),
+    (ALL, "running, and on probation after a rebuild", rebuilt),
     (ALL, "running, and the update to this generation failed by what time may heal", |p| {
         update_failed(p, FaultKind::Trouble)
     }),
     (ALL, "running, and the update to this generation was refused as wrong", |p| {
         update_failed(p, FaultKind::Refused)
     }),
+    (ALL, "running on probation, unhealthy by its check, and its stop was sent", |p| {
+        unhealthy(p, Then::Returns)
+    }),
+    (AGAIN, "running, unhealthy by its check, and its stop was sent", |p| unhealthy(p, Then::Deaf)),
+    (AGAIN, "ended because it was unhealthy", |p| unhealthy(p, Then::Ends)),
+    (ALL, "running, and unhealthy: `onUnhealthy: none`", |p| unhealthy(p, Then::Stays)),
     (ALWAYS, "exited with 0", |p| exited(p, 0)),
     (ENDING, "exited with 0", |p| exited(p, 0)),
     (AGAIN, "exited with another code", |p| exited(p, 1)),
@@ -71,6 +83,8 @@ const RUNNING: &[Row] = &[
     (AGAIN, "running, and stuck in restarts before", |p| restarted_often(p, WhenStuck::Retry)),
     (AGAIN, "vanished", vanished),
     (NEVER, "vanished", vanished),
+    (AGAIN, "the engine says running, and its process is gone", process_gone),
+    (NEVER, "the engine says running, and its process is gone", process_gone),
     (ALL, "cut short by the engine or the device, and its start was sent", interrupted),
     (ALL, "the engine says stopping", |p| phase(p, Phase::Stopping)),
     (ALL, "the engine says removing", |p| phase(p, Phase::Removing)),
@@ -87,6 +101,7 @@ const STOPPED: &[Row] = &[
     (ALL, "running, and the stop was sent", |p| deaf(p, Verb::Stop)),
     (ALL, "running, and SIGKILL was sent", |p| undying(p, Verb::Stop)),
     (ALL, "not running, or never made", stopped),
+    (ALL, "its container is on another engine than the one that answers", stopped_elsewhere),
 ];
 
 const DELETED: &[Row] = &[
@@ -151,6 +166,7 @@ fn cause(info: &str) -> String {
         "create x: Refused",
         "create x: Trouble",
     ];
+    let info = info.replace("exitCode=1 output=bad", "CAUSE");
     let mut info = info.replace("x: HostPath", "PATH: CAUSE").replace("start x: Refused", "CAUSE");
     for fault in made_up {
         info = info.replace(fault, "CAUSE");
@@ -160,273 +176,6 @@ fn cause(info: &str) -> String {
         info.replace_range(drawn..drawn + 8, "1a2b3c4d");
     }
     info
-}
-
-// --- situations --------------------------------------------------------------------------------
-
-fn job(policy: RestartPolicy, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
-    workload("w", |spec| {
-        spec.restart.policy = policy;
-        change(spec);
-    })
-}
-
-fn newer(policy: RestartPolicy) -> Arc<Declared> {
-    job(policy, |spec| spec.image = "image:2".to_owned())
-}
-
-/// Runs for five seconds.
-fn running(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.apply(&[&job(policy, |_| {})]);
-    world.pass(5_000);
-    world
-}
-
-fn lose_engine(world: &mut World) {
-    world.engine.gone = true;
-    let fault = Fault::new(FaultKind::Away, "connect", "", "refused");
-    world.feed(Event::StreamDown(fault));
-}
-
-fn accepted_without_engine(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    lose_engine(&mut world);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn not_looked_at(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    world.begin_agent();
-    world
-}
-
-fn mount_missing(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.fail_next("create", &[FaultKind::HostPath]);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn predecessor(policy: RestartPolicy) -> World {
-    let mut world = deaf(policy, Verb::Remove);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn store_missing(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    for made in world.engine.containers.values_mut() {
-        made.tags.store = StoreId::new("ffffffffffffffff");
-    }
-    world.store = Store::default();
-    world.crash();
-    world.apply(&[&newer(policy)]);
-    world
-}
-
-fn pulling(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.engine.missing_images.push("image:1".to_owned());
-    unanswered_in(world, policy, "pull")
-}
-
-fn syncing(policy: RestartPolicy) -> World {
-    let mut world = pulling(policy);
-    world.feed(Event::PullSyncs(PullId(1)));
-    world
-}
-
-fn queued_pull(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.unanswered.push("pull");
-    for image in ["image:0", "image:1"] {
-        world.engine.missing_images.push(image.to_owned());
-    }
-    world.apply(&[&workload("other", |spec| spec.image = "image:0".to_owned())]);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn queued_start(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.unanswered.push("start");
-    for name in ["a", "b", "c", "d"] {
-        world.apply(&[&workload(name, |_| {})]);
-    }
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn unanswered(policy: RestartPolicy, call: &'static str) -> World {
-    unanswered_in(World::new(), policy, call)
-}
-
-fn unanswered_in(mut world: World, policy: RestartPolicy, call: &'static str) -> World {
-    world.unanswered.push(call);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-fn pull_failed(policy: RestartPolicy) -> World {
-    let mut world = World::new();
-    world.engine.missing_images.push("image:1".to_owned());
-    world.fail_next("pull", &[FaultKind::Trouble]);
-    world.apply(&[&job(policy, |_| {})]);
-    world
-}
-
-/// Fails `tries` times, and waits for the next try, if there is one.
-fn start_failed(policy: RestartPolicy, kind: FaultKind, tries: usize) -> World {
-    let mut world = World::new();
-    world.fail_next("start", &vec![kind; tries]);
-    world.apply(&[&job(policy, |_| {})]);
-    while world.count("start") < tries {
-        world.pass(10_000);
-    }
-    world
-}
-
-/// An update comes to a halt at this call, or not at all.
-fn updating(policy: RestartPolicy, call: &'static str) -> World {
-    let mut world = running(policy);
-    match call {
-        "" => {}
-        "SIGTERM" => world.fail_next("deaf", &[FaultKind::Trouble]),
-        call => world.unanswered.push(call),
-    }
-    world.apply(&[&newer(policy)]);
-    world
-}
-
-fn rebuilding(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    world.unanswered.push("create");
-    world.verb("w", Verb::Rebuild);
-    world
-}
-
-fn update_failed(policy: RestartPolicy, kind: FaultKind) -> World {
-    let mut world = running(policy);
-    world.fail_next("create", &[kind]);
-    world.apply(&[&newer(policy)]);
-    world
-}
-
-fn exited(policy: RestartPolicy, code: i32) -> World {
-    let mut world = running(policy);
-    world.exit("w", code);
-    world
-}
-
-/// Restarted ten times within a minute.
-fn restarted_often(policy: RestartPolicy, stuck: WhenStuck) -> World {
-    let mut world = World::new();
-    let (delay, max_delay) = (Span::seconds(1), Span::seconds(2));
-    let restart = Restart { policy, delay, max_delay, stuck };
-    world.apply(&[&workload("w", |spec| spec.restart = restart)]);
-    for _ in 0..10 {
-        world.exit("w", 1);
-        world.pass(2_000);
-    }
-    world
-}
-
-fn stuck(policy: RestartPolicy, stuck: WhenStuck) -> World {
-    let mut world = restarted_often(policy, stuck);
-    world.exit("w", 1);
-    world
-}
-
-fn vanished(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    vanish(&mut world);
-    world
-}
-
-fn vanish(world: &mut World) {
-    let id = world.container("w");
-    world.engine.containers.retain(|_, made| made.id != id);
-    tell(world, id, ContainerAction::Removed);
-}
-
-fn tell(world: &mut World, id: ContainerId, action: ContainerAction) {
-    let uid = world.view("w").uid.clone();
-    world.feed(Event::Container(ContainerEvent { id, uid, action }));
-}
-
-fn interrupted(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    lose_engine(&mut world);
-    world.unanswered.push("start");
-    engine_comes_back(&mut world);
-    world
-}
-
-/// As Docker does after a crash: nothing runs any more.
-fn engine_comes_back(world: &mut World) {
-    for made in world.engine.containers.values_mut().filter(|made| made.phase == Phase::Running) {
-        made.phase = Phase::Exited;
-        made.exit_code = 137;
-    }
-    world.engine.gone = false;
-    world.feed(Event::StreamUp(EngineInfo::default()));
-}
-
-fn phase(policy: RestartPolicy, phase: Phase) -> World {
-    let mut world = running(policy);
-    let id = world.container("w");
-    world.engine.find_mut(id.as_str()).phase = phase;
-    tell(&mut world, id, ContainerAction::Changed);
-    world
-}
-
-fn stopped(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    world.verb("w", Verb::Stop);
-    world
-}
-
-fn stopped_not_looked_at(policy: RestartPolicy) -> World {
-    let mut world = stopped(policy);
-    world.begin_agent();
-    world
-}
-
-fn stop_without_engine(policy: RestartPolicy) -> World {
-    let mut world = running(policy);
-    lose_engine(&mut world);
-    world.verb("w", Verb::Stop);
-    world
-}
-
-/// A stop was sent, and the process does not listen.
-fn deaf(policy: RestartPolicy, verb: Verb) -> World {
-    let mut world = running(policy);
-    world.fail_next("deaf", &[FaultKind::Trouble]);
-    world.verb("w", verb);
-    world
-}
-
-/// The same, and SIGKILL does not end it either.
-fn undying(policy: RestartPolicy, verb: Verb) -> World {
-    let mut world = running(policy);
-    world.fail_next("deaf", &[FaultKind::Trouble; 2]);
-    world.verb("w", verb);
-    world.pass(10_000);
-    world
-}
-
-fn removal(policy: RestartPolicy, silent: bool) -> World {
-    let mut world = running(policy);
-    if silent {
-        world.unanswered.push("remove");
-    } else {
-        world.fail_next("remove", &[FaultKind::Trouble]);
-    }
-    world.verb("w", Verb::Remove);
-    world
 }
 
 // --- event x state -----------------------------------------------------------------------------
