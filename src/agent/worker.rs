@@ -12,6 +12,7 @@ use super::{Rooms, host};
 use crate::domain::effect::{ListId, Op, Step};
 use crate::domain::event::{Event, Outcome};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::gather::Gather;
 use crate::domain::names::StoreId;
 use crate::domain::observed::Listed;
 use crate::engine::Engine;
@@ -66,9 +67,9 @@ fn list(rooms: &Rooms) -> Result<Vec<Listed>, Fault> {
 /// other store.
 fn neighbours(items: &[Listed], own: &StoreId) -> Option<BTreeSet<StoreId>> {
     let others = items.iter().map(|line| &line.tags.store).filter(|store| *store != own);
-    let others: BTreeSet<&StoreId> = others.collect();
+    let others: BTreeSet<&StoreId> = others.gather();
     let is_kept = |store: &&StoreId| presence::is_present(&presence_name(store));
-    (!others.is_empty()).then(|| others.into_iter().filter(is_kept).cloned().collect())
+    (!others.is_empty()).then(|| others.into_iter().filter(is_kept).cloned().gather())
 }
 
 /// The sign that the agent of a store runs.

@@ -5,6 +5,8 @@ pub mod names;
 
 pub mod id_map;
 
+pub mod gather;
+
 pub mod time;
 
 pub mod declared;

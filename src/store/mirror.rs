@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 
 use crate::domain::effect::{Commit, Write};
+use crate::domain::gather::Gather;
 use crate::domain::names::{Source, Uid};
 use crate::domain::record::{Desired, Origin, Record};
 use crate::limits::{SEQ_BLOCK, STORE_MIRROR_BYTES};
@@ -85,7 +86,7 @@ impl Entry {
 impl Mirror {
     /// What `records` declare.
     pub fn of(id: RandomId, revision: u64, records: &[Record]) -> Self {
-        let entries = records.iter().map(|r| (r.uid.clone(), Entry::of(r))).collect();
+        let entries = records.iter().map(|r| (r.uid.clone(), Entry::of(r))).gather();
         Self { id, revision, last_seq: 0, entries }
     }
 
@@ -190,8 +191,10 @@ impl Mirror {
         let file: Whole<'_> =
             serde_json::from_slice(text).map_err(|error| format!("cannot be read: {error}"))?;
         let id = RandomId::parse(file.store).ok_or("names no store")?;
-        let entries = file.workloads.into_iter().map(Line::entry).collect::<Result<_, String>>();
+        let entries = file.workloads.into_iter().map(Line::entry);
+        let entries = entries.collect::<Result<Vec<_>, String>>();
         let entries = entries.map_err(|error| format!("has a workload that is wrong: {error}"))?;
+        let entries = entries.into_iter().gather();
         Ok(Self { id, revision: file.revision, last_seq: file.last_seq, entries })
     }
 }

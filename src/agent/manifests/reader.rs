@@ -12,6 +12,7 @@ use std::sync::Arc;
 
 use crate::domain::declared::Problem;
 use crate::domain::directory::{Content, Found, Listing};
+use crate::domain::gather::Gather;
 use crate::limits::{
     BODY_BYTES, MANIFEST_CALM_LOOK_MS, MANIFEST_FILES, MANIFEST_LOOK_MS, MANIFEST_SETTLE_MS,
     MANIFEST_WRITING_MS,
@@ -209,7 +210,7 @@ impl Reader {
             let content = known.content.clone().unwrap_or(Content::Settling);
             (name.as_str().into(), content)
         });
-        Ok(Listing { mount, files: files.collect(), ignored })
+        Ok(Listing { mount, files: files.gather(), ignored })
     }
 
     /// Takes in how the files look now. One that is gone has to settle too: it may be about to come

@@ -8,6 +8,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::declared::{Declared, Problem};
+use super::gather::Gather;
 use super::names::{Key, Source, Uid};
 use super::record::Origin;
 use crate::limits;
@@ -214,7 +215,7 @@ impl<'a> Case<'a> {
             Content::Bad(problems) => Some((file.clone(), problems.to_vec())),
             _ => None,
         });
-        let refused = refused.collect();
+        let refused = refused.gather();
         let mut case = Self { path, listing, held, claims, refused, waiting, settling };
         for (file, workloads) in case.good() {
             for declared in workloads.iter() {

@@ -10,6 +10,7 @@ use super::commits::Purpose;
 use crate::domain::declared::Declared;
 use crate::domain::effect::{Answer, Applied, Change, CommitId, Effect, Level, Refusal, Write};
 use crate::domain::event::{Apply, AskId, Request, Verb};
+use crate::domain::gather::Gather;
 use crate::domain::lifecycle::{Slot, Workload};
 use crate::domain::names::{Key, Label, Source, Uid};
 use crate::domain::record::{Desired, Origin, OwedStart, Record};
@@ -155,8 +156,8 @@ impl Machine {
 
     /// Workloads of the same source and the same applications that are not declared any more.
     fn pruned(&self, apply: &Apply) -> Vec<Applied> {
-        let kept: BTreeSet<&Key> = apply.declared.iter().map(|one| &one.key).collect();
-        let applications: BTreeSet<&Label> = kept.iter().map(|key| &key.application).collect();
+        let kept: BTreeSet<&Key> = apply.declared.iter().map(|one| &one.key).gather();
+        let applications: BTreeSet<&Label> = kept.iter().map(|key| &key.application).gather();
         let others = self
             .by_key
             .iter()

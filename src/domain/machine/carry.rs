@@ -8,6 +8,7 @@ use super::drain::Drain;
 use super::journal::{Ahead, Rider};
 use crate::domain::declared::{Declared, Network};
 use crate::domain::effect::{AppNetwork, Effect, NewContainer, Op, Step, Write};
+use crate::domain::gather::Gather;
 use crate::domain::intent::Intent;
 use crate::domain::lifecycle::{Context, Flight, FlightKind, Gate, Hold, Slot, Workload};
 use crate::domain::names::{InstanceName, Uid};
@@ -321,11 +322,13 @@ impl Machine {
         let key = &declared.key;
         let network = (declared.spec.network == Network::Bridge).then(|| AppNetwork {
             name: self.network_name(key.application.as_str()),
-            labels: BTreeMap::from([
+            labels: [
                 (label::STORE.to_owned(), self.store.to_string()),
                 (label::NODE.to_owned(), self.node.clone()),
                 (label::APPLICATION.to_owned(), key.application.to_string()),
-            ]),
+            ]
+            .into_iter()
+            .gather(),
             aliases: vec![key.name.to_string(), format!("{}.{}", key.name, key.application)],
         });
         NewContainer {

@@ -11,6 +11,7 @@ use crate::domain::directory::{
 };
 use crate::domain::effect::{self, Answer, Level, Refusal};
 use crate::domain::event::{AskId, Verb};
+use crate::domain::gather::Gather;
 use crate::domain::names::{Key, Source, Uid};
 use crate::domain::record::Record;
 use crate::domain::time::Tick;
@@ -210,7 +211,7 @@ impl Machine {
             let origin = record.origin.as_ref();
             Some((key, Holder { uid, source: record.source, origin }))
         });
-        let held: BTreeMap<&Key, Holder> = held.collect();
+        let held: BTreeMap<&Key, Holder> = held.gather();
         let verdict = directory::decide(&self.directory.place.path, listing, fresh, &held);
         let mut changes = Vec::new();
         for change in verdict.changes {

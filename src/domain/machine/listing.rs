@@ -7,6 +7,7 @@ use super::commits::Purpose;
 use super::starts::Turn;
 use crate::domain::effect::{Level, ListId, Write};
 use crate::domain::fault::{Fault, FaultKind};
+use crate::domain::gather::Gather;
 use crate::domain::health_check::{Health, Verdict};
 use crate::domain::id_map::IdMap;
 use crate::domain::lifecycle::{Context, Slot, Workload};
@@ -110,7 +111,7 @@ impl Machine {
         let neighbours = &self.engine.neighbours;
         let is_left = |t: &Tags| t.node == self.node && !neighbours.contains(&t.store);
         let unclaimed = mine.nobodys.iter().filter(|line| is_left(&line.tags));
-        let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).collect();
+        let unclaimed = unclaimed.map(|&line| (line.tags.key.clone(), line.clone())).gather();
         let context = Context { now: self.now, boot: &self.boot };
         let mut lines = Vec::new();
         let mut with_strays: Vec<Uid> = Vec::new();

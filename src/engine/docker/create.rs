@@ -8,6 +8,7 @@ use super::health::Healthcheck;
 use super::wire::HostPort;
 use crate::domain::declared::{Log, Mount, MountSource, Port, Spec};
 use crate::domain::effect::{AppNetwork, NewContainer};
+use crate::domain::gather::Gather;
 use crate::domain::observed::label;
 
 /// Body of `POST /containers/create`.
@@ -112,7 +113,7 @@ impl<'a> Create<'a> {
             working_dir: spec.working_dir.as_deref(),
             user: spec.user.as_deref(),
             labels: &new.labels,
-            exposed_ports: spec.ports.iter().map(|port| (inner(port), Empty {})).collect(),
+            exposed_ports: spec.ports.iter().map(|port| (inner(port), Empty {})).gather(),
             stop_signal: spec.stop.signal.as_deref(),
             stop_timeout: spec.stop.grace.0.div_ceil(1_000),
             healthcheck: spec.health_check.as_ref().map(Healthcheck::new),
@@ -138,7 +139,7 @@ fn networking_config(network: Option<&AppNetwork>) -> NetworkingConfig<'_> {
     let endpoints = network
         .iter()
         .map(|AppNetwork { name, aliases, .. }| (name.as_str(), Endpoint { aliases }));
-    NetworkingConfig { endpoints_config: endpoints.collect() }
+    NetworkingConfig { endpoints_config: endpoints.gather() }
 }
 
 fn inner(port: &Port) -> String {
@@ -174,7 +175,7 @@ pub(super) fn ownership(labels: &BTreeMap<String, String>) -> BTreeMap<&'static 
     [label::STORE, label::APPLICATION, label::NODE]
         .into_iter()
         .filter_map(|name| Some((name, labels.get(name)?.as_str())))
-        .collect()
+        .gather()
 }
 
 fn log_config(log: &Log) -> LogConfig<'_> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+use crate::domain::gather::Gather;
 use crate::domain::names::EngineId;
 use crate::limits;
 
@@ -24,7 +25,7 @@ fn labels<'de, D: Deserializer<'de>>(input: D) -> Result<BTreeMap<String, String
     let raw: &RawValue = Deserialize::deserialize(input)?;
     let all: BTreeMap<String, &RawValue> = serde_json::from_str(raw.get()).unwrap_or_default();
     let text = |raw: &RawValue| serde_json::from_str(raw.get()).ok();
-    Ok(all.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).collect())
+    Ok(all.into_iter().filter_map(|(name, value)| Some((name, text(value)?))).gather())
 }
 
 /// `GET /version`.
