@@ -60,10 +60,13 @@ impl Workload {
             return self.mark_stale(Slot::Current);
         }
         self.prove();
-        self.record.streak = 0;
         if self.has_past() {
-            self.record.error_message.clear();
+            self.record.streak = 0;
+            // That of a failed update stays.
+            if self.failed_update().is_none() {
+                self.record.error_message.clear();
+            }
+            self.dirty = true;
         }
-        self.dirty = true;
     }
 }
