@@ -52,7 +52,6 @@ impl Workload {
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
         self.doubt_stop(context);
-        self.take_up_update(context);
         if !self.is_stable(context) || self.stale[Slot::Current as usize] {
             return;
         }

@@ -1,0 +1,113 @@
+//! Where probation, health, quiesce, drain, rebuilds and stops meet.
+
+use super::*;
+use crate::domain::health_check::{Check, Health, HealthCheck, Test};
+use crate::domain::time::Span;
+use crate::limits;
+
+const MINUTE: u64 = 60_000;
+
+fn image(tag: u32) -> Arc<Declared> {
+    workload("web", |spec| spec.image = format!("image:{tag}"))
+}
+
+fn checked(name: &str, change: impl FnOnce(&mut Spec)) -> Arc<Declared> {
+    workload(name, |spec| {
+        spec.health_check = Some(HealthCheck::On(Check::new(Test::Shell("probe".to_owned()))));
+        change(spec);
+    })
+}
+
+/// Calls that change something.
+fn deeds(world: &World) -> Vec<&str> {
+    let calls = world.engine.calls.iter().map(String::as_str);
+    calls.filter(|call| !matches!(*call, "list" | "inspect")).collect()
+}
+
+// --- a failed update whose next try falls due while nothing is done ----------------------------
+
+/// Version 1 has proved itself, version 2 has failed, and version 1 does not run.
+fn fallen(world: &mut World) {
+    world.engine.mortal_images.insert("image:2".to_owned(), (20_000, 1));
+    world.apply(&[&image(1)]);
+    world.pass(MINUTE);
+    world.apply(&[&image(2)]);
+    world.pass(10_000);
+}
+
+#[test]
+fn the_old_version_is_back_before_a_try_that_fell_due_meanwhile() {
+    let back = ["start", "create image:2", "SIGTERM", "start"];
+    let mut world = World::new();
+    fallen(&mut world);
+    world.quiesce(limits::QUIESCE_MS);
+    world.pass(limits::QUIESCE_MS - 1);
+    assert_eq!((world.running(), world.view("web").awaits_resume), (0, true));
+    world.engine.calls.clear();
+    world.pass(1);
+    assert_eq!(deeds(&world)[..4], back);
+
+    // The engine is away.
+    let mut world = World::new();
+    fallen(&mut world);
+    world.pass(10_000);
+    super::engine::kill_engine(&mut world);
+    world.pass(10 * MINUTE);
+    world.engine.calls.clear();
+    super::engine::revive_engine(&mut world);
+    assert_eq!(deeds(&world), back);
+
+    // It was stopped.
+    let mut world = World::new();
+    fallen(&mut world);
+    world.pass(10_000);
+    world.verb("web", Verb::Stop);
+    world.pass(10 * MINUTE);
+    world.engine.calls.clear();
+    world.verb("web", Verb::Start);
+    assert_eq!(deeds(&world), back);
+
+    // The agent was away, after a drain.
+    let mut world = World::new();
+    fallen(&mut world);
+    world.pass(20_000);
+    world.feed(Event::Drain(None));
+    world.tell_to_stop();
+    world.now += 10 * MINUTE;
+    world.engine.calls.clear();
+    let world = world.restart_agent(BOOT);
+    assert_eq!(deeds(&world), back);
+}
+
+/// What does not come back by itself does not hold up the next try.
+#[test]
+fn a_try_does_not_wait_for_an_old_version_that_does_not_come_back() {
+    let mut world = World::new();
+    fallen(&mut world);
+    world.fail_next("start", &[FaultKind::Trouble; 100]);
+    world.pass(10_000);
+    assert_eq!((world.running(), world.view("web").failure_count), (0, 1));
+    world.pass(4 * MINUTE);
+    world.engine.faults.clear();
+    world.engine.mortal_images.clear();
+    let failed = world.view("web").failed_update.clone();
+    assert_eq!(failed.map(|(generation, _)| generation), Some(2));
+    world.pass(2 * MINUTE);
+    assert_eq!((world.view("web").observed_generation, world.running()), (2, 1));
+}
+
+// --- signals of an operator --------------------------------------------------------------------
+
+// --- drain -------------------------------------------------------------------------------------
+
+fn place(name: &str, schedule: u32) -> Arc<Declared> {
+    workload(name, |spec| {
+        spec.schedule = schedule;
+        spec.restart.policy = RestartPolicy::Never;
+        spec.stop.grace = Span::seconds(60);
+    })
+}
+
+// --- rebuild -----------------------------------------------------------------------------------
+
+// --- health ------------------------------------------------------------------------------------
