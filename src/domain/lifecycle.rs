@@ -146,6 +146,8 @@ pub struct Workload {
     pub touched: u64,
     /// An exit that is found now happened while the event stream was lost.
     pub gap: bool,
+    /// The agent was told to end: every exit that is found from now on is a part of that.
+    pub ending: bool,
     /// What exits of the last few seconds changed.
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
@@ -244,6 +246,7 @@ impl Workload {
             step: None,
             touched: 0,
             gap: false,
+            ending: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
             killed: None,

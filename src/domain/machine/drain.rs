@@ -67,8 +67,7 @@ impl Machine {
         let context = Context { now: self.now, boot: &self.boot };
         let mut forgiven = BTreeSet::new();
         for (uid, w) in &mut self.workloads {
-            // And what is seen to end from now on.
-            w.gap = true;
+            w.ending = true;
             if w.forgive_recent_exits(context) {
                 forgiven.insert(uid.clone());
             }

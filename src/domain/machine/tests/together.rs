@@ -108,6 +108,59 @@ fn place(name: &str, schedule: u32) -> Arc<Declared> {
     })
 }
 
+/// At a shutdown of the device each container gets its signal from somebody else, too.
+#[test]
+fn what_was_looked_at_during_a_drain_and_ends_before_its_turn_was_interrupted() {
+    let mut world = World::new();
+    let never = |spec: &mut Spec| {
+        spec.schedule = 1;
+        spec.restart.policy = RestartPolicy::Never;
+    };
+    world.apply(&[&checked("a", never), &place("b", 2)]);
+    world.pass(MINUTE);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.feed(Event::Drain(None));
+    world.becomes("a", Health::Healthy);
+    world.exit("a", 143);
+    world.pass(MINUTE);
+    world.tell_to_stop();
+    assert_eq!(world.drained, 1);
+    let row = world.row("a");
+    assert_eq!((row.last_error.as_str(), row.restart_count), ("", 0));
+    let world = world.restart_agent(BOOT);
+    assert_eq!((world.state("a"), world.running()), (State::RunningOk, 2));
+}
+
+#[test]
+fn what_was_looked_at_during_a_drain_is_still_on_probation_after_it() {
+    let mut world = World::new();
+    let old = checked("a", |spec| spec.schedule = 1);
+    let new = checked("a", |spec| (spec.schedule, spec.image) = (1, "image:2".to_owned()));
+    world.apply(&[&old, &place("b", 2)]);
+    world.becomes("a", Health::Healthy);
+    world.pass(MINUTE);
+    world.apply(&[&new]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.feed(Event::Drain(None));
+    world.becomes("a", Health::Healthy);
+    world.exit("a", 143);
+    world.pass(MINUTE);
+    world.tell_to_stop();
+    let world = world.restart_agent(BOOT);
+    assert_eq!(world.view("a").failed_update, None);
+    assert_eq!(world.view("a").observed_generation, 2);
+}
+
+#[test]
+fn a_stop_of_a_drain_is_shown_as_one() {
+    let mut world = World::new();
+    world.apply(&[&place("a", 1)]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.feed(Event::Drain(None));
+    let info = "the agent ends: its stop was sent, SIGKILL follows";
+    assert_eq!(world.view("a").info, info);
+}
+
 // --- rebuild -----------------------------------------------------------------------------------
 
 // --- health ------------------------------------------------------------------------------------
