@@ -4,7 +4,7 @@
 //! next rank when they have ended. Each stop is recorded as the agent's own before it is sent, so
 //! that it counts nothing and the next agent starts them all again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
 use crate::domain::drain::{Rank, has_ended};
@@ -21,6 +21,8 @@ pub(super) struct Drain {
     began: Tick,
     /// Those that have not ended, by when they are stopped.
     left: BTreeSet<(Rank, Uid)>,
+    /// The places that they have among those: a declaration that was on its way may change them.
+    places: BTreeMap<Uid, Rank>,
     total: usize,
     /// Whose turn it is.
     turn: Option<Rank>,
@@ -32,6 +34,20 @@ pub(super) struct Drain {
 }
 
 impl Drain {
+    /// It has not ended.
+    fn enter(&mut self, uid: &Uid, rank: Rank) {
+        self.leave(uid);
+        self.left.insert((rank, uid.clone()));
+        self.places.insert(uid.clone(), rank);
+    }
+
+    /// It has ended.
+    fn leave(&mut self, uid: &Uid) {
+        if let Some(rank) = self.places.remove(uid) {
+            self.left.remove(&(rank, uid.clone()));
+        }
+    }
+
     pub(super) fn is_turn_of(&self, rank: Rank) -> bool {
         !self.over && (self.late || self.turn == Some(rank))
     }
@@ -101,6 +117,7 @@ impl Machine {
             per_container,
             began: self.now.tick,
             total: left.len(),
+            places: left.iter().map(|(rank, uid)| (uid.clone(), *rank)).collect(),
             left,
             turn: None,
             late: false,
@@ -138,18 +155,17 @@ impl Machine {
     /// Whether the workload has ended, or lives again.
     pub(super) fn note_drained(&mut self, uid: &Uid) {
         let (Some(drain), Some(w)) = (&mut self.drain, self.workloads.get(uid)) else { return };
-        let item = (Rank::of(w), uid.clone());
         if has_ended(w) {
-            drain.left.remove(&item);
+            drain.leave(uid);
         } else {
-            drain.left.insert(item);
+            drain.enter(uid, Rank::of(w));
         }
     }
 
     /// The workload is gone.
     pub(super) fn leave_drain(&mut self, w: &Workload) {
         if let Some(drain) = &mut self.drain {
-            drain.left.remove(&(Rank::of(w), w.record.uid.clone()));
+            drain.leave(&w.record.uid);
         }
     }
 

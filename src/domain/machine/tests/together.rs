@@ -152,6 +152,23 @@ fn what_was_looked_at_during_a_drain_is_still_on_probation_after_it() {
 }
 
 #[test]
+fn a_place_that_changes_with_a_declaration_on_its_way_holds_no_drain_up() {
+    let mut world = World::new();
+    world.apply(&[&place("a", 1)]);
+    world.pass(MINUTE);
+    world.store_hangs = true;
+    let ask = world.next_ask();
+    let request = world.request(&[&place("a", 7)]);
+    world.feed(Event::Ask(ask, request));
+    let hung = world.hung.take().expect("a commit");
+    world.store_hangs = false;
+    world.feed(Event::Drain(None));
+    assert_eq!(world.drained, 0);
+    world.feed(Event::Committed(hung, Ok(())));
+    assert_eq!((world.running(), world.drained), (0, 1));
+}
+
+#[test]
 fn a_stop_of_a_drain_is_shown_as_one() {
     let mut world = World::new();
     world.apply(&[&place("a", 1)]);
