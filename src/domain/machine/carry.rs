@@ -217,12 +217,15 @@ impl Machine {
     /// Stops what runs beside the container that stands for the workload.
     fn stop_beside(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
+        let drain = self.drain.as_ref();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let signal = reading.stop_signal.clone();
+        let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
+        let signal = late.or_else(|| reading.stop_signal.clone());
         let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        let deadline = Some(now + w.record.declared.spec.stop.grace);
+        let grace = w.record.declared.spec.stop.grace;
+        let deadline = Some(now + drain.map_or(grace, |drain| drain.grace(grace)));
         match slot {
             Slot::Previous => w.previous_deadline = deadline,
             _ => w.discard_deadline = deadline,

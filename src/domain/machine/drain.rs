@@ -148,7 +148,9 @@ impl Machine {
         let Some(most) = most else { return };
         let by = self.now.tick + most;
         for w in self.workloads.values_mut() {
-            w.stop_deadline = w.stop_deadline.map(|at| at.min(by));
+            for deadline in w.deadlines_of_stops() {
+                *deadline = deadline.map(|at| at.min(by));
+            }
         }
     }
 
@@ -210,9 +212,9 @@ impl Machine {
         let left: Vec<Uid> = drain.left.iter().map(|(_, uid)| uid.clone()).collect();
         for uid in &left {
             self.with(uid, |w, _| {
-                w.stop_deadline = w.stop_deadline.map(|at| at.min(now));
-                w.discard_deadline = w.discard_deadline.map(|at| at.min(now));
-                w.previous_deadline = w.previous_deadline.map(|at| at.min(now));
+                for deadline in w.deadlines_of_stops() {
+                    *deadline = deadline.map(|at| at.min(now));
+                }
             });
             self.mark(uid);
         }

@@ -168,6 +168,35 @@ fn a_place_that_changes_with_a_declaration_on_its_way_holds_no_drain_up() {
     assert_eq!((world.running(), world.drained), (0, 1));
 }
 
+/// It lives only because somebody started it.
+#[test]
+fn the_version_before_is_stopped_by_a_drain_like_any_other() {
+    let late = limits::DRAIN_MS + limits::DRAIN_KILL_MS;
+    for (most, by) in [(None, late), (Some(Span(5_000)), 10_000)] {
+        let mut world = World::new();
+        let version = |tag: u32| {
+            workload("web", |spec| {
+                spec.image = format!("image:{tag}");
+                spec.stop.grace = Span::seconds(600);
+            })
+        };
+        world.apply(&[&version(1)]);
+        world.pass(MINUTE);
+        let old = world.container("web");
+        world.apply(&[&version(2)]);
+        world.engine.stubborn.push("web");
+        let made = world.engine.find_mut(old.as_str());
+        (made.phase, made.started_at_ns) = (Phase::Running, 7);
+        let uid = world.view("web").uid.clone();
+        world.feed(Event::Drain(most));
+        let action = ContainerAction::Started;
+        world.feed(Event::Container(ContainerEvent { id: old, uid, action }));
+        world.pass(by);
+        assert_eq!((world.running(), world.drained), (0, 1), "{most:?}");
+        assert!(world.logs.last().unwrap().starts_with("drained: "), "{:?}", world.logs.last());
+    }
+}
+
 #[test]
 fn a_stop_of_a_drain_is_shown_as_one() {
     let mut world = World::new();
