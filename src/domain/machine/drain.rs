@@ -127,6 +127,7 @@ impl Machine {
         let text = "the agent was told to end, and stops its workloads before that";
         self.conditions.insert("draining", text.to_owned());
         self.refuse_waiting();
+        self.drop_signals("the agent ends");
         self.leave_all_pulls();
         self.shorten_stops(per_container);
         self.mark_all();

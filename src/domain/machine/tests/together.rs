@@ -98,6 +98,39 @@ fn a_try_does_not_wait_for_an_old_version_that_does_not_come_back() {
 
 // --- signals of an operator --------------------------------------------------------------------
 
+#[test]
+fn a_signal_that_was_not_sent_when_reconciling_is_held_is_not_sent_later() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let id = world.container("web");
+    let uid = world.view("web").uid.clone();
+    world.unanswered.push("inspect");
+    let action = ContainerAction::Changed;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    let task = world.verb("web", Verb::Kill("SIGHUP".to_owned()));
+    assert_eq!(world.task(task), TaskState::Pending);
+    world.quiesce(limits::QUIESCE_MS);
+    assert_eq!(world.task(task), TaskState::Failed);
+    world.answer_late();
+    world.resume();
+    world.pass(MINUTE);
+    assert_eq!(deeds(&world), [""; 0]);
+}
+
+#[test]
+fn a_signal_that_was_not_sent_when_the_agent_ends_is_settled() {
+    let mut world = World::new();
+    world.apply(&[&image(1)]);
+    let id = world.container("web");
+    let uid = world.view("web").uid.clone();
+    world.unanswered.push("inspect");
+    let action = ContainerAction::Changed;
+    world.feed(Event::Container(ContainerEvent { id, uid, action }));
+    let task = world.verb("web", Verb::Kill("SIGHUP".to_owned()));
+    world.feed(Event::Drain(None));
+    assert_eq!(world.task(task), TaskState::Failed);
+}
+
 // --- drain -------------------------------------------------------------------------------------
 
 fn place(name: &str, schedule: u32) -> Arc<Declared> {
