@@ -242,4 +242,21 @@ fn a_stop_of_a_drain_is_shown_as_one() {
 
 // --- rebuild -----------------------------------------------------------------------------------
 
+#[test]
+fn a_start_or_a_restart_does_not_wait_for_the_pull_of_a_rebuild() {
+    for verb in [Verb::Start, Verb::Restart] {
+        let mut world = World::new();
+        world.apply(&[&image(1)]);
+        world.verb("web", Verb::Stop);
+        world.unanswered.push("pull");
+        world.verb("web", Verb::Rebuild);
+        assert_eq!(world.running(), 0, "not before the image is here");
+        let task = world.verb("web", verb.clone());
+        assert_eq!((world.running(), world.task(task)), (1, TaskState::Done), "{verb:?}");
+        let old = world.container("web");
+        world.answer_late();
+        assert_ne!(world.container("web"), old);
+    }
+}
+
 // --- health ------------------------------------------------------------------------------------
