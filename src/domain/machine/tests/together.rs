@@ -260,3 +260,35 @@ fn a_start_or_a_restart_does_not_wait_for_the_pull_of_a_rebuild() {
 }
 
 // --- health ------------------------------------------------------------------------------------
+
+#[test]
+fn one_that_is_healthy_again_before_its_stop_could_be_recorded_is_not_stopped() {
+    let mut world = World::new();
+    world.apply(&[&checked("web", |_| {})]);
+    world.becomes("web", Health::Healthy);
+    world.pass(MINUTE);
+    world.store.fails = true;
+    world.becomes("web", Health::Unhealthy);
+    world.pass(MINUTE);
+    world.becomes("web", Health::Healthy);
+    world.pass(1_000);
+    world.store.fails = false;
+    world.engine.calls.clear();
+    world.pass(MINUTE);
+    assert_eq!((deeds(&world), world.view("web").restart_count), (vec![], 0));
+}
+
+/// The agent before may have sent it.
+#[test]
+fn a_stop_that_cannot_be_recorded_again_may_have_been_sent_all_the_same() {
+    let mut world = World::new();
+    world.apply(&[&policy("job", RestartPolicy::Never)]);
+    world.fail_next("deaf", &[FaultKind::Trouble]);
+    world.verb("job", Verb::Restart);
+    world.store.fails = true;
+    world.crash();
+    world.pass(1_000);
+    world.exit("job", 143);
+    world.pass(10_000);
+    assert_eq!((world.state("job"), &*world.view("job").last_error), (State::RunningOk, ""));
+}
