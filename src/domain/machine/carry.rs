@@ -196,14 +196,16 @@ impl Machine {
     fn stop(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
         let drain = self.drain.as_ref();
+        let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        let unhealthy = drain.is_none() && slot == Slot::Current && w.stop_is_for_health();
+        if unhealthy {
+            w.note_why_stopped(context);
+        }
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let own_stop = OwnStop {
-            container: id.clone(),
-            started_at_ns: reading.started_at_ns,
-            unhealthy: drain.is_none() && slot == Slot::Current && w.stop_is_for_health(),
-        };
+        let started_at_ns = reading.started_at_ns;
+        let own_stop = OwnStop { container: id.clone(), started_at_ns, unhealthy };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
         let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());

@@ -292,3 +292,21 @@ fn a_stop_that_cannot_be_recorded_again_may_have_been_sent_all_the_same() {
     world.pass(10_000);
     assert_eq!((world.state("job"), &*world.view("job").last_error), (State::RunningOk, ""));
 }
+
+/// Nothing is noted of what is on its way out.
+#[test]
+fn what_turned_unhealthy_while_it_was_to_be_stopped_says_why_it_is_restarted() {
+    let mut world = World::new();
+    world.apply(&[&checked("web", |_| {})]);
+    world.becomes("web", Health::Healthy);
+    world.pass(MINUTE);
+    world.apply(&[&checked("web", |spec| spec.image = "image:2".to_owned())]);
+    world.quiesce(limits::QUIESCE_MS);
+    world.verb("web", Verb::Stop);
+    world.becomes("web", Health::Unhealthy);
+    world.verb("web", Verb::Start);
+    world.resume();
+    let cause = "unhealthy: exitCode=1 output=bad";
+    assert_eq!(world.view("web").failed_update, Some((2, cause.to_owned())));
+    assert_eq!(world.view("web").last_error, cause);
+}
