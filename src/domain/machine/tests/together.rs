@@ -310,3 +310,25 @@ fn what_turned_unhealthy_while_it_was_to_be_stopped_says_why_it_is_restarted() {
     assert_eq!(world.view("web").failed_update, Some((2, cause.to_owned())));
     assert_eq!(world.view("web").last_error, cause);
 }
+
+/// What stands for the present failure is the update's cause, and not a crash of long ago.
+#[test]
+fn after_a_crash_of_the_old_version_the_present_failure_is_that_of_the_update() {
+    let mut world = World::new();
+    world.engine.refused_images.push("image:2".to_owned());
+    world.apply(&[&image(1)]);
+    world.pass(MINUTE);
+    world.apply(&[&image(2)]);
+    let cause = world.view("web").failed_update.clone().unwrap().1;
+    assert_eq!(world.view("web").error_message, cause);
+    world.exit("web", 9);
+    world.pass(limits::STABLE_MS - 1);
+    let crash = "exitCode=9 oomKilled=false";
+    assert_eq!(world.view("web").error_message, crash);
+    world.pass(1);
+    let view = world.view("web");
+    assert_eq!((&*view.error_message, &*view.last_error), (&*cause, crash));
+    let commits = world.store.commits;
+    world.pass(10 * MINUTE);
+    assert!(world.store.commits <= commits + 1, "it is written once");
+}
