@@ -152,6 +152,8 @@ pub struct Workload {
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
+    /// The last stop was recorded before it was decided on, and may have been sent by then.
+    pub stop_is_repeated: bool,
     /// The run to which SIGKILL was sent because its stop did not end it.
     pub killed: Option<OwnStop>,
     /// As `stop_deadline`, for the first of the discards.
@@ -249,6 +251,7 @@ impl Workload {
             ending: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
+            stop_is_repeated: false,
             killed: None,
             stop_in_doubt: None,
             discard_deadline: None,

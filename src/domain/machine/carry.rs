@@ -212,6 +212,7 @@ impl Machine {
         let signal = late.or(signal).unwrap_or_else(|| STOP_SIGNAL.to_owned());
         let grace = drain.map_or(declared.grace, |drain| drain.grace(declared.grace));
         w.stop_deadline = Some(now + grace);
+        w.stop_is_repeated = w.stop_is_recorded(slot);
         w.record.own_stop = Some(own_stop);
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }

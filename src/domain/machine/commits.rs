@@ -116,7 +116,8 @@ impl Machine {
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
         if let Some(w) = self.workloads.get_mut(uid) {
             let flight = w.step.take();
-            if flight.is_some_and(|flight| matches!(flight.kind, FlightKind::Signal(_))) {
+            let is_stop = flight.is_some_and(|f| matches!(f.kind, FlightKind::Signal(_)));
+            if is_stop && !w.stop_is_repeated {
                 // It is not on its way, so that what ends now ends by itself, and what is well by
                 // then is not stopped any more.
                 w.record.own_stop = None;
