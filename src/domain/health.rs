@@ -101,6 +101,15 @@ impl Workload {
         }
     }
 
+    /// It is about to be stopped for its health. What began while something else was wanted of it
+    /// was not noted then.
+    pub fn note_why_stopped(&mut self, context: Context) {
+        let complaint = self.verdict().and_then(Verdict::complaint);
+        if let Some(complaint) = complaint.filter(|new| *new != self.record.error_message) {
+            self.note_error(complaint, context);
+        }
+    }
+
     /// The current run is to end because of its health: its verdict says so, or a stop that was
     /// recorded for it, and that an agent before this one may not have sent.
     pub fn ends_for_health(&self) -> bool {

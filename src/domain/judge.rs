@@ -45,9 +45,12 @@ impl Workload {
         }
     }
 
-    /// An exit found now is an interruption: of another boot, or of a lost event stream.
+    /// An exit found now is an interruption: of another boot, of a lost event stream, or of a
+    /// shutdown, whatever was seen since that began.
     pub(super) fn cut_short(&self, context: Context) -> bool {
-        self.gap || self.record.boot.as_ref().is_some_and(|boot| boot != context.boot)
+        self.ending
+            || self.gap
+            || self.record.boot.as_ref().is_some_and(|boot| boot != context.boot)
     }
 
     /// A container that is gone although nobody of ours removed it.

@@ -146,10 +146,14 @@ pub struct Workload {
     pub touched: u64,
     /// An exit that is found now happened while the event stream was lost.
     pub gap: bool,
+    /// The agent was told to end: every exit that is found from now on is a part of that.
+    pub ending: bool,
     /// What exits of the last few seconds changed.
     pub recent_exits: Vec<Before>,
     /// When a stop that was sent is followed by SIGKILL.
     pub stop_deadline: Option<Tick>,
+    /// The last stop was recorded before it was decided on, and may have been sent by then.
+    pub stop_is_repeated: bool,
     /// The run to which SIGKILL was sent because its stop did not end it.
     pub killed: Option<OwnStop>,
     /// As `stop_deadline`, for the first of the discards.
@@ -244,8 +248,10 @@ impl Workload {
             step: None,
             touched: 0,
             gap: false,
+            ending: false,
             recent_exits: Vec::new(),
             stop_deadline: None,
+            stop_is_repeated: false,
             killed: None,
             stop_in_doubt: None,
             discard_deadline: None,

@@ -251,14 +251,28 @@ impl Workload {
     }
 
     /// The wait of a failed update is over: it is tried again.
-    pub(super) fn take_up_update(&mut self, context: Context) {
-        if self.update_retry_at().is_none_or(|at| at > context.now.tick) {
+    pub fn take_up_update(&mut self, context: Context) {
+        let waits = self.update_retry_at().is_none_or(|at| at > context.now.tick);
+        if waits || self.is_to_come_back() {
             return;
         }
         if let Some(failed) = &mut self.record.failed_update {
             failed.retry = Retry::Now;
             self.dirty = true;
         }
+    }
+
+    /// The version that a failed update left in place is to be looked at or started first, so that
+    /// it is not down for as long as another try is prepared. One that does not come back at once
+    /// holds nothing up.
+    fn is_to_come_back(&self) -> bool {
+        let record = &self.record;
+        if record.desired != Desired::Running || self.must_look(Slot::Current) {
+            return true;
+        }
+        let interrupted = record.last_exit.as_ref().is_some_and(|exit| exit.interrupted);
+        let held_up = record.failure_count > 0 || self.hold.is_some();
+        interrupted && !held_up && !self.may_live(Slot::Current)
     }
 
     /// The wait of a failed update was counted by the clock of another boot: it waits as after its

@@ -149,6 +149,7 @@ fn running(w: &Workload) -> Shown {
                 let what = if w.may_go_back() { "the version before it" } else { "a restart" };
                 format!("{complaint}; for {what}: {}", w.stop_info())
             }
+            None if w.ending => format!("the agent ends: {}", w.stop_info()),
             None => format!("for a restart or an update: {}", w.stop_info()),
         };
         let state = State::StoppingRequestedAtRuntime;

@@ -40,11 +40,15 @@ impl Workload {
         }
     }
 
-    /// There is a past to forget: short runs, or an error that is not that of a failed update,
-    /// which holds until that has proved itself, a rebuild or a newer generation.
+    /// There is a past to forget: short runs, or an error that is not the present one.
     fn has_past(&self) -> bool {
-        let record = &self.record;
-        record.streak > 0 || (!record.error_message.is_empty() && self.failed_update().is_none())
+        self.record.streak > 0 || self.record.error_message != self.present_error()
+    }
+
+    /// What is wrong beside all that a stable run has outlived: that of a failed update holds until
+    /// it has proved itself, a rebuild or a newer generation.
+    fn present_error(&self) -> &str {
+        self.failed_update().map_or("", |failed| failed.cause.as_str())
     }
 
     /// Forgets what a stable run has outlived. A container on probation is looked at first, since
@@ -52,7 +56,6 @@ impl Workload {
     pub fn settle(&mut self, context: Context) {
         self.end_stuck(context);
         self.doubt_stop(context);
-        self.take_up_update(context);
         if !self.is_stable(context) || self.stale[Slot::Current as usize] {
             return;
         }
@@ -62,10 +65,7 @@ impl Workload {
         self.prove();
         if self.has_past() {
             self.record.streak = 0;
-            // That of a failed update stays.
-            if self.failed_update().is_none() {
-                self.record.error_message.clear();
-            }
+            self.record.error_message = self.present_error().to_owned();
             self.dirty = true;
         }
     }

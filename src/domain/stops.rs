@@ -1,8 +1,14 @@
 //! Stops that were sent, and containers that do not end by them.
 
 use super::lifecycle::{Slot, Workload};
+use super::time::Tick;
 
 impl Workload {
+    /// When the stops that are under way are over.
+    pub fn deadlines_of_stops(&mut self) -> [&mut Option<Tick>; 3] {
+        [&mut self.stop_deadline, &mut self.discard_deadline, &mut self.previous_deadline]
+    }
+
     /// A stop of the very run that was last seen in `slot` was recorded.
     pub fn stop_is_recorded(&self, slot: Slot) -> bool {
         let stop = self.record.own_stop.as_ref().zip(self.seen(slot).reading());

@@ -342,8 +342,13 @@ impl Machine {
     fn change_workload(&mut self, uid: &Uid, change: &PendingChange) {
         let Some(w) = self.workloads.get_mut(uid) else { return };
         change_record(&mut w.record, change);
-        if matches!(change, PendingChange::Verb(_, Verb::Rebuild)) {
-            w.rests_until_rebuilt = !w.may_live(Slot::Current);
+        match change {
+            PendingChange::Verb(_, Verb::Rebuild) => {
+                w.rests_until_rebuilt = !w.may_live(Slot::Current);
+            }
+            // The pull may take hours, and it is wanted now.
+            PendingChange::Verb(_, Verb::Start | Verb::Restart) => w.rests_until_rebuilt = false,
+            _ => {}
         }
         w.wanted_hash = spec_hash(&w.record.declared);
         w.match_generation();

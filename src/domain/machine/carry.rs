@@ -197,20 +197,23 @@ impl Machine {
     fn stop(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
         let drain = self.drain.as_ref();
+        let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
+        let unhealthy = drain.is_none() && slot == Slot::Current && w.stop_is_for_health();
+        if unhealthy {
+            w.note_why_stopped(context);
+        }
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let own_stop = OwnStop {
-            container: id.clone(),
-            started_at_ns: reading.started_at_ns,
-            unhealthy: drain.is_none() && slot == Slot::Current && w.stop_is_for_health(),
-        };
+        let started_at_ns = reading.started_at_ns;
+        let own_stop = OwnStop { container: id.clone(), started_at_ns, unhealthy };
         let declared = &w.record.declared.spec.stop;
         let signal = declared.signal.clone().or_else(|| reading.stop_signal.clone());
         let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
         let signal = late.or(signal).unwrap_or_else(|| STOP_SIGNAL.to_owned());
         let grace = drain.map_or(declared.grace, |drain| drain.grace(declared.grace));
         w.stop_deadline = Some(now + grace);
+        w.stop_is_repeated = w.stop_is_recorded(slot);
         w.record.own_stop = Some(own_stop);
         self.send(uid, FlightKind::Signal(slot), Op::Signal(id, signal), Ahead::Row);
     }
@@ -218,12 +221,15 @@ impl Machine {
     /// Stops what runs beside the container that stands for the workload.
     fn stop_beside(&mut self, uid: &Uid, slot: Slot) {
         let now = self.now.tick;
+        let drain = self.drain.as_ref();
         let Some(w) = self.workloads.get_mut(uid) else { return };
         let Some(reading) = w.seen(slot).reading() else { return };
         let id = reading.id.clone();
-        let signal = reading.stop_signal.clone();
+        let late = drain.is_some_and(Drain::is_late).then(|| "SIGKILL".to_owned());
+        let signal = late.or_else(|| reading.stop_signal.clone());
         let signal = signal.unwrap_or_else(|| STOP_SIGNAL.to_owned());
-        let deadline = Some(now + w.record.declared.spec.stop.grace);
+        let grace = w.record.declared.spec.stop.grace;
+        let deadline = Some(now + drain.map_or(grace, |drain| drain.grace(grace)));
         match slot {
             Slot::Previous => w.previous_deadline = deadline,
             _ => w.discard_deadline = deadline,

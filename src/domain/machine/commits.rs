@@ -115,7 +115,13 @@ impl Machine {
         self.free_slow_place(step);
         let retry_at = self.later(limits::ENGINE_LOOK_MS);
         if let Some(w) = self.workloads.get_mut(uid) {
-            w.step = None;
+            let flight = w.step.take();
+            let is_stop = flight.is_some_and(|f| matches!(f.kind, FlightKind::Signal(_)));
+            if is_stop && !w.stop_is_repeated {
+                // It is not on its way, so that what ends now ends by itself, and what is well by
+                // then is not stopped any more.
+                w.record.own_stop = None;
+            }
             w.stop_deadline = None;
             w.dirty = true;
             w.retry_at = Some(retry_at);

@@ -4,7 +4,7 @@
 //! next rank when they have ended. Each stop is recorded as the agent's own before it is sent, so
 //! that it counts nothing and the next agent starts them all again.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::Machine;
 use crate::domain::drain::{Rank, has_ended};
@@ -21,6 +21,8 @@ pub(super) struct Drain {
     began: Tick,
     /// Those that have not ended, by when they are stopped.
     left: BTreeSet<(Rank, Uid)>,
+    /// The places that they have among those: a declaration that was on its way may change them.
+    places: BTreeMap<Uid, Rank>,
     total: usize,
     /// Whose turn it is.
     turn: Option<Rank>,
@@ -32,6 +34,20 @@ pub(super) struct Drain {
 }
 
 impl Drain {
+    /// It has not ended.
+    fn enter(&mut self, uid: &Uid, rank: Rank) {
+        self.leave(uid);
+        self.left.insert((rank, uid.clone()));
+        self.places.insert(uid.clone(), rank);
+    }
+
+    /// It has ended.
+    fn leave(&mut self, uid: &Uid) {
+        if let Some(rank) = self.places.remove(uid) {
+            self.left.remove(&(rank, uid.clone()));
+        }
+    }
+
     pub(super) fn is_turn_of(&self, rank: Rank) -> bool {
         !self.over && (self.late || self.turn == Some(rank))
     }
@@ -67,8 +83,7 @@ impl Machine {
         let context = Context { now: self.now, boot: &self.boot };
         let mut forgiven = BTreeSet::new();
         for (uid, w) in &mut self.workloads {
-            // And what is seen to end from now on.
-            w.gap = true;
+            w.ending = true;
             if w.forgive_recent_exits(context) {
                 forgiven.insert(uid.clone());
             }
@@ -102,6 +117,7 @@ impl Machine {
             per_container,
             began: self.now.tick,
             total: left.len(),
+            places: left.iter().map(|(rank, uid)| (uid.clone(), *rank)).collect(),
             left,
             turn: None,
             late: false,
@@ -111,6 +127,7 @@ impl Machine {
         let text = "the agent was told to end, and stops its workloads before that";
         self.conditions.insert("draining", text.to_owned());
         self.refuse_waiting();
+        self.drop_signals("the agent ends");
         self.leave_all_pulls();
         self.shorten_stops(per_container);
         self.mark_all();
@@ -132,25 +149,26 @@ impl Machine {
         let Some(most) = most else { return };
         let by = self.now.tick + most;
         for w in self.workloads.values_mut() {
-            w.stop_deadline = w.stop_deadline.map(|at| at.min(by));
+            for deadline in w.deadlines_of_stops() {
+                *deadline = deadline.map(|at| at.min(by));
+            }
         }
     }
 
     /// Whether the workload has ended, or lives again.
     pub(super) fn note_drained(&mut self, uid: &Uid) {
         let (Some(drain), Some(w)) = (&mut self.drain, self.workloads.get(uid)) else { return };
-        let item = (Rank::of(w), uid.clone());
         if has_ended(w) {
-            drain.left.remove(&item);
+            drain.leave(uid);
         } else {
-            drain.left.insert(item);
+            drain.enter(uid, Rank::of(w));
         }
     }
 
     /// The workload is gone.
     pub(super) fn leave_drain(&mut self, w: &Workload) {
         if let Some(drain) = &mut self.drain {
-            drain.left.remove(&(Rank::of(w), w.record.uid.clone()));
+            drain.leave(&w.record.uid);
         }
     }
 
@@ -195,9 +213,9 @@ impl Machine {
         let left: Vec<Uid> = drain.left.iter().map(|(_, uid)| uid.clone()).collect();
         for uid in &left {
             self.with(uid, |w, _| {
-                w.stop_deadline = w.stop_deadline.map(|at| at.min(now));
-                w.discard_deadline = w.discard_deadline.map(|at| at.min(now));
-                w.previous_deadline = w.previous_deadline.map(|at| at.min(now));
+                for deadline in w.deadlines_of_stops() {
+                    *deadline = deadline.map(|at| at.min(now));
+                }
             });
             self.mark(uid);
         }

@@ -387,12 +387,16 @@ impl Machine {
 
     /// Plans one workload until there is nothing to do for it, arms its deadline, shows it.
     fn attend(&mut self, uid: &Uid) {
+        let is_idle = !self.engine_is_ready() || self.holds_still();
         let context = Context { now: self.now, boot: &self.boot };
         let Some(w) = self.workloads.get_mut(uid) else { return };
         self.passed.due += 1;
         w.start_waits = false;
         w.awaits_resume = false;
         w.settle(context);
+        if !is_idle {
+            w.take_up_update(context);
+        }
         self.tell_stuck(uid);
         self.check_start_shown(uid);
         self.release_gate(uid);

@@ -12,6 +12,7 @@ use crate::domain::lifecycle::Workload;
 use crate::domain::plan::Mode;
 use crate::domain::quiesce::Quiesce;
 use crate::domain::time::{Span, Tick};
+use crate::domain::view::{TaskId, TaskState};
 
 impl Machine {
     /// What the agent does at the moment, for this workload.
@@ -118,6 +119,15 @@ impl Machine {
         )))
     }
 
+    /// Signals that could not be sent yet are not sent any more.
+    pub(super) fn drop_signals(&mut self, why: &str) {
+        let taken = self.workloads.values_mut().filter_map(|w| w.kill.take());
+        let tasks: Vec<TaskId> = taken.map(|(task, _)| task).collect();
+        for task in tasks {
+            self.end_task(task, TaskState::Failed, format!("the signal was not sent: {why}"));
+        }
+    }
+
     // --- begin and end -------------------------------------------------------------------------
 
     fn begin_quiesce(&mut self, quiesce: Quiesce) -> String {
@@ -130,6 +140,7 @@ impl Machine {
         );
         self.quiesced = Some(quiesce);
         self.log(Level::Info, text.clone());
+        self.drop_signals("reconciling is held by now");
         // Those that wait for something show it.
         self.mark_all();
         text

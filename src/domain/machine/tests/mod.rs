@@ -67,6 +67,8 @@ mod stuck;
 
 mod ugly;
 
+mod together;
+
 mod update;
 
 mod walk;
