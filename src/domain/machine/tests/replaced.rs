@@ -336,3 +336,54 @@ fn a_store_that_cannot_write_is_told_of_the_engine_once_and_again_when_it_is_met
     come_up(&mut world);
     assert_eq!(world.store.kept.engine, id("A"));
 }
+
+/// As a nightly `docker system prune` leaves jobs that are done. Then the engine starts again, or
+/// the agent does.
+#[test]
+fn jobs_that_are_done_and_whose_containers_were_pruned_are_missed_by_nobody() {
+    let mut engine = Engine::default();
+    engine.identity = id("A");
+    let mut world = World::before(Store::new(), engine);
+    come_up(&mut world);
+    let job = |name| {
+        workload(name, |spec| {
+            spec.restart.policy = RestartPolicy::Never;
+            with_volume(spec);
+        })
+    };
+    world.apply(&[&job("import"), &job("export")]);
+    ["import", "export"].into_iter().for_each(|name| world.exit(name, 0));
+    world.pass(61_000);
+    world.engine.containers.clear();
+    world.pass(61_000);
+    kill_engine(&mut world);
+    world.engine.gone = false;
+    come_up(&mut world);
+    assert_eq!(condition(&world), None);
+    let mut world = world.restart_agent(BOOT);
+    assert_eq!(condition(&world), None);
+    assert_eq!(["import", "export"].map(|name| world.state(name)), [State::SucceededOk; 2]);
+    world.pass(61_000);
+    // The next one runs at once.
+    world.apply(&[&workload("import", |spec| {
+        spec.restart.policy = RestartPolicy::Never;
+        spec.image = "other:2".to_owned();
+    })]);
+    assert_eq!(world.state("import"), State::RunningOk);
+}
+
+/// It knows who it is, and does not come to say so.
+#[test]
+fn a_single_container_may_be_on_another_engine_if_this_one_does_not_say_who_it_is() {
+    let mut engine = Engine::default();
+    engine.identity = id("A");
+    let mut world = World::before(Store::new(), engine);
+    come_up(&mut world);
+    world.apply(&[&workload("db", with_volume)]);
+    world.pass(31_000);
+    swap(&mut world, (BTreeMap::new(), None));
+    come_up(&mut world);
+    assert!(condition(&world).is_some());
+    world.pass(31_000);
+    assert_eq!(world.running(), 0);
+}
