@@ -132,6 +132,9 @@ impl Machine {
                 self.acquaintance.waiting.insert(uid);
             }
             self.acquaintance.changed = true;
+            // What is made on this engine from now on makes it look like the right one.
+            self.store_state.next_flush = None;
+            self.store_state.urgent = true;
         }
     }
 

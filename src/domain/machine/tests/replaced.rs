@@ -387,3 +387,28 @@ fn a_single_container_may_be_on_another_engine_if_this_one_does_not_say_who_it_i
     world.pass(31_000);
     assert_eq!(world.running(), 0);
 }
+
+/// One may be awaited for ever, and comes first in a drain.
+#[test]
+fn a_drain_does_not_wait_for_what_is_on_another_engine() {
+    let mut world = world();
+    swap(&mut world, empty("B"));
+    come_up(&mut world);
+    let new = workload("new", |spec| spec.schedule = 1);
+    world.apply(&[&new]);
+    world.engine.calls.clear();
+    world.feed(Event::Drain(None));
+    assert_eq!((world.running(), world.drained), (0, 1), "{:?}", world.engine.calls);
+    let world = world.restart_agent(BOOT);
+    assert!(condition(&world).is_some());
+    assert_eq!(world.view("new").restart_count, 0);
+}
+
+/// A power cut may come at once, and what was made meanwhile looks like the right engine.
+#[test]
+fn that_it_waits_is_durable_before_something_is_made_on_the_other_engine() {
+    let mut world = world();
+    swap(&mut world, empty("B"));
+    come_up(&mut world);
+    assert!(world.store.kept.rows.values().all(|row| row.elsewhere.is_some()));
+}
