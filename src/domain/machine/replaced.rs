@@ -14,7 +14,6 @@ use crate::domain::lifecycle::{Context, Workload};
 use crate::domain::names::{EngineId, Uid};
 use crate::domain::observed::Listed;
 use crate::domain::record::Desired;
-use crate::domain::restart;
 use crate::domain::time::Tick;
 use crate::limits;
 
@@ -152,11 +151,7 @@ impl Machine {
         let keeps_silent = one.known.is_some() && one.present.is_none();
         let enough = if keeps_silent { 1 } else { limits::ENGINE_REPLACED_CONTAINERS };
         // Containers of jobs that are done are cleaned away like any litter.
-        let is_done = |w: &Workload| {
-            let policy = w.record.declared.spec.restart.policy;
-            w.record.last_exit.as_ref().is_some_and(|exit| !restart::runs_again(policy, exit))
-        };
-        let is_missed = |uid: &Uid| self.workloads.get(uid).is_some_and(|w| !is_done(w));
+        let is_missed = |uid: &Uid| self.workloads.get(uid).is_some_and(|w| !w.has_finished());
         recorded.len() >= enough && recorded.iter().any(is_missed)
     }
 

@@ -83,6 +83,7 @@ fn b65_nothing_is_made_in_place_of_what_may_come_back() {
     assert!(told.contains("now B, before A") && told.contains("bargee confirm"), "{told}");
     let lines = world.logs.iter().filter(|line| line.contains("now B, before A"));
     assert_eq!(lines.count(), 1, "{:?}", world.logs);
+    assert_eq!(world.view("job").state, State::SucceededOk, "nothing of it is awaited");
     for (name, state) in [("web", State::PendingWaitingToStart), ("off", State::StoppedOk)] {
         let view = world.view(name);
         assert!(view.info.starts_with("engineReplaced"), "{view:?}");
