@@ -43,7 +43,8 @@ pub fn plan(w: &Workload, turn: bool, now: Tick) -> Decision {
 pub fn has_ended(w: &Workload) -> bool {
     let starts = w.step.as_ref().is_some_and(|f| matches!(f.kind, FlightKind::Start(_)));
     let lives = [Slot::Current, Slot::Next, Slot::Previous].into_iter().any(|s| w.may_live(s));
-    !(starts || lives || w.discards_may_live())
+    // What is on another engine cannot be stopped here.
+    !(starts || !w.is_elsewhere() && (lives || w.discards_may_live()))
 }
 
 impl Workload {

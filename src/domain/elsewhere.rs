@@ -5,6 +5,7 @@ use super::declared::MountSource;
 use super::lifecycle::{Context, Slot, Workload};
 use super::observed::Seen;
 use super::record::{BootTick, Desired};
+use super::restart;
 use super::time::{Span, Tick};
 use super::view::{RuntimeState, State};
 use crate::limits;
@@ -14,6 +15,12 @@ impl Workload {
     pub fn is_elsewhere(&self) -> bool {
         // What is to go need not come back first.
         self.record.elsewhere.is_some() && self.record.desired != Desired::Deleted
+    }
+
+    /// It is a job that is done, or another exit that the policy leaves at that.
+    pub fn has_finished(&self) -> bool {
+        let policy = self.record.declared.spec.restart.policy;
+        self.record.last_exit.as_ref().is_some_and(|exit| !restart::runs_again(policy, exit))
     }
 
     /// From when on it need not wait for the other engine any more; `None`: not before somebody

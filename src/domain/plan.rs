@@ -7,7 +7,6 @@ use super::leaving::Leaving;
 use super::lifecycle::{Context, Gate, Hold, Slot, Workload};
 use super::observed::{Phase, Seen};
 use super::record::Desired;
-use super::restart;
 use super::time::Tick;
 
 /// What the rest of the device allows this workload at the moment.
@@ -364,9 +363,7 @@ fn plan_current(w: &Workload, s: &Surroundings) -> Decision {
 
 /// `decision`, if policy, backoff and refusals let the workload run again.
 fn again(w: &Workload, s: &Surroundings, decision: Decision) -> Decision {
-    let policy = w.record.declared.spec.restart.policy;
-    let finished = w.record.last_exit.as_ref().is_some_and(|e| !restart::runs_again(policy, e));
-    let left_alone = finished || w.given_up() || w.is_held_as_stuck(s.context);
+    let left_alone = w.has_finished() || w.given_up() || w.is_held_as_stuck(s.context);
     if left_alone || w.waits_until(s.context).is_some() {
         return Decision::Nothing;
     }

@@ -21,6 +21,10 @@ struct Shown {
 /// The workload as people see it. `pull` is the progress of the pull it waits for.
 pub fn view(w: &Workload, context: Context, pull: Option<PullProgress>) -> View {
     let shown = match w.record.desired {
+        // Nothing of a job that is done is awaited: it stays so.
+        Desired::Running if w.is_elsewhere() && w.has_finished() && !w.needs_update() => {
+            not_running(w, context)
+        }
         _ if w.is_elsewhere() => {
             let (state, runtime, info, at) = w.shown_elsewhere();
             Shown { state, runtime, info, at }

@@ -1,6 +1,7 @@
 //! The thread that writes the agent's own log, so that nobody else ever waits for a disk, a full
 //! pipe or a terminal. What cannot be written is dropped and counted, and told once it can be.
 
+use std::borrow::Cow;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -199,6 +200,7 @@ impl Writer {
 
     fn composed(&self, level: Level, text: &str, wall_ms: u64) -> String {
         let level = level.as_str().to_ascii_lowercase();
+        let text = one_line(text);
         let mut line = match self.time {
             Some(time) => format!("{} {level:<5} {text}", time(wall_ms)),
             None => format!("{level:<5} {text}"),
@@ -211,6 +213,20 @@ impl Writer {
         line.push('\n');
         line
     }
+}
+
+/// What is said comes from engines and registries too: no end of a line within it may pass for the
+/// beginning of another one, and nothing in it moves the cursor of a terminal.
+fn one_line(text: &str) -> Cow<'_, str> {
+    let text = text.trim_end();
+    if !text.contains(char::is_control) {
+        return text.into();
+    }
+    let mut plain = String::with_capacity(text.len());
+    for c in text.chars() {
+        if c.is_control() { plain.extend(c.escape_default()) } else { plain.push(c) }
+    }
+    plain.into()
 }
 
 #[cfg(test)]
@@ -277,6 +293,16 @@ mod tests {
         let lines = paper.lines();
         assert!(lines[0].starts_with("warn  ä") && lines[0].ends_with("ä\n"));
         assert!(lines[0].len() <= limits::AGENT_LOG_LINE_BYTES, "{}", lines[0].len());
+    }
+
+    /// An engine's words may hold anything, and who reads a line believes its beginning.
+    #[test]
+    fn what_is_said_is_one_line_and_does_nothing_to_a_terminal() {
+        let paper = Paper::default();
+        let log = paper.log(None);
+        log.say(Level::Warn, "a", "no:\n\terror all is well\r\u{1b}[2J\u{9b}A ä\n".to_owned());
+        log.stop();
+        assert_eq!(paper.lines(), ["warn  no:\\n\\terror all is well\\r\\u{1b}[2J\\u{9b}A ä\n"]);
     }
 
     #[test]

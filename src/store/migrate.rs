@@ -7,7 +7,9 @@ use super::database::{Meta, put_meta};
 /// Marks the file as bargee's, for us and for `file(1)`: "brge".
 pub const APPLICATION_ID: i64 = 0x6272_6765;
 
-/// Append only: a step that was ever released is never changed.
+/// Append only: a step that was ever released is never changed. A word in manifests or rows that
+/// agents before do not know is a step too, if only an empty one: they take a workload that they
+/// cannot read for a lost one, so that they have to refuse the whole.
 const STEPS: &[&str] = &[
     // A row is found by its uid and replaced whole. Bodies are large for an index tree, hence the
     // rowid; it also names a row whose uid cannot be read.
@@ -39,6 +41,8 @@ const STEPS: &[&str] = &[
          body TEXT NOT NULL,
          sum TEXT NOT NULL
      ) WITHOUT ROWID;",
+    // Manifests say `rerun` and `healthCheck`, rows which container an update returns to.
+    "",
 ];
 
 /// The newest schema version known here.

@@ -124,22 +124,35 @@ impl Machine {
         });
         let recorded: Vec<Uid> = recorded.map(|w| w.record.uid.clone()).collect();
         let lost = !recorded.iter().any(|uid| here.contains(uid));
-        // With an engine that is up already, what is gone was taken away by somebody just now.
-        let enough = if self.acquaintance.is_other() {
-            1
-        } else if self.engine.up {
-            usize::MAX
-        } else {
-            limits::ENGINE_REPLACED_CONTAINERS
-        };
-        if lost && recorded.len() >= enough {
+        if lost && self.tells_of_another(&recorded) {
             for uid in recorded {
                 self.with(&uid, |w, context| w.go_elsewhere(context));
                 self.mark(&uid);
                 self.acquaintance.waiting.insert(uid);
             }
             self.acquaintance.changed = true;
+            // What is made on this engine from now on makes it look like the right one.
+            self.store_state.next_flush = None;
+            self.store_state.urgent = true;
         }
+    }
+
+    /// Whether the engine is another one if it has none of the containers of `recorded`.
+    fn tells_of_another(&self, recorded: &[Uid]) -> bool {
+        let one = &self.acquaintance;
+        if one.is_other() {
+            return !recorded.is_empty();
+        }
+        if self.engine.up {
+            // What is gone was taken away by somebody just now.
+            return false;
+        }
+        // It said before who it is, and does not now.
+        let keeps_silent = one.known.is_some() && one.present.is_none();
+        let enough = if keeps_silent { 1 } else { limits::ENGINE_REPLACED_CONTAINERS };
+        // Containers of jobs that are done are cleaned away like any litter.
+        let is_missed = |uid: &Uid| self.workloads.get(uid).is_some_and(|w| !w.has_finished());
+        recorded.len() >= enough && recorded.iter().any(is_missed)
     }
 
     /// Workloads of which the engine has a container, but for successors that may just have been

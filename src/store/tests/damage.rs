@@ -3,7 +3,8 @@
 use std::fs;
 
 use super::*;
-use crate::store::migrate;
+use crate::store::database::{header_number, put_meta};
+use crate::store::{Meta, migrate};
 
 fn records() -> Vec<Record> {
     (1..=5).map(full).collect()
@@ -210,4 +211,22 @@ fn a_full_or_failing_disk_is_no_damage() {
     for code in [ffi::SQLITE_CORRUPT, ffi::SQLITE_NOTADB, ffi::SQLITE_IOERR_SHORT_READ] {
         assert!(is_damage(&error(code)), "{code}");
     }
+}
+
+/// Declarations of agents before the fields of today: the next declaration has words that those
+/// agents refuse, and they take a workload that they cannot read for a lost one.
+#[test]
+fn what_an_agent_before_wrote_is_read_and_not_given_back_to_it() {
+    let home = filled(&[full(1), bare(2)]);
+    home.sql("PRAGMA user_version = 2");
+    let connection = rusqlite::Connection::open(home.file("bargee.db")).unwrap();
+    put_meta(&connection, Meta::Schema, "2").unwrap();
+    drop(connection);
+    let opened = home.open();
+    assert_eq!(opened.records, [full(1), bare(2)]);
+    assert!(opened.whole && opened.notices.is_empty(), "{:?}", opened.notices);
+    drop(opened);
+    let connection = rusqlite::Connection::open(home.file("bargee.db")).unwrap();
+    let version = header_number(&connection, "user_version").unwrap();
+    assert!(version > 2, "an agent before would open it and lose workloads");
 }

@@ -83,6 +83,7 @@ fn b65_nothing_is_made_in_place_of_what_may_come_back() {
     assert!(told.contains("now B, before A") && told.contains("bargee confirm"), "{told}");
     let lines = world.logs.iter().filter(|line| line.contains("now B, before A"));
     assert_eq!(lines.count(), 1, "{:?}", world.logs);
+    assert_eq!(world.view("job").state, State::SucceededOk, "nothing of it is awaited");
     for (name, state) in [("web", State::PendingWaitingToStart), ("off", State::StoppedOk)] {
         let view = world.view(name);
         assert!(view.info.starts_with("engineReplaced"), "{view:?}");
@@ -335,4 +336,80 @@ fn a_store_that_cannot_write_is_told_of_the_engine_once_and_again_when_it_is_met
     world.store.fails = false;
     come_up(&mut world);
     assert_eq!(world.store.kept.engine, id("A"));
+}
+
+/// As a nightly `docker system prune` leaves jobs that are done. Then the engine starts again, or
+/// the agent does.
+#[test]
+fn jobs_that_are_done_and_whose_containers_were_pruned_are_missed_by_nobody() {
+    let mut engine = Engine::default();
+    engine.identity = id("A");
+    let mut world = World::before(Store::new(), engine);
+    come_up(&mut world);
+    let job = |name| {
+        workload(name, |spec| {
+            spec.restart.policy = RestartPolicy::Never;
+            with_volume(spec);
+        })
+    };
+    world.apply(&[&job("import"), &job("export")]);
+    ["import", "export"].into_iter().for_each(|name| world.exit(name, 0));
+    world.pass(61_000);
+    world.engine.containers.clear();
+    world.pass(61_000);
+    kill_engine(&mut world);
+    world.engine.gone = false;
+    come_up(&mut world);
+    assert_eq!(condition(&world), None);
+    let mut world = world.restart_agent(BOOT);
+    assert_eq!(condition(&world), None);
+    assert_eq!(["import", "export"].map(|name| world.state(name)), [State::SucceededOk; 2]);
+    world.pass(61_000);
+    // The next one runs at once.
+    world.apply(&[&workload("import", |spec| {
+        spec.restart.policy = RestartPolicy::Never;
+        spec.image = "other:2".to_owned();
+    })]);
+    assert_eq!(world.state("import"), State::RunningOk);
+}
+
+/// It knows who it is, and does not come to say so.
+#[test]
+fn a_single_container_may_be_on_another_engine_if_this_one_does_not_say_who_it_is() {
+    let mut engine = Engine::default();
+    engine.identity = id("A");
+    let mut world = World::before(Store::new(), engine);
+    come_up(&mut world);
+    world.apply(&[&workload("db", with_volume)]);
+    world.pass(31_000);
+    swap(&mut world, (BTreeMap::new(), None));
+    come_up(&mut world);
+    assert!(condition(&world).is_some());
+    world.pass(31_000);
+    assert_eq!(world.running(), 0);
+}
+
+/// One may be awaited for ever, and comes first in a drain.
+#[test]
+fn a_drain_does_not_wait_for_what_is_on_another_engine() {
+    let mut world = world();
+    swap(&mut world, empty("B"));
+    come_up(&mut world);
+    let new = workload("new", |spec| spec.schedule = 1);
+    world.apply(&[&new]);
+    world.engine.calls.clear();
+    world.feed(Event::Drain(None));
+    assert_eq!((world.running(), world.drained), (0, 1), "{:?}", world.engine.calls);
+    let world = world.restart_agent(BOOT);
+    assert!(condition(&world).is_some());
+    assert_eq!(world.view("new").restart_count, 0);
+}
+
+/// A power cut may come at once, and what was made meanwhile looks like the right engine.
+#[test]
+fn that_it_waits_is_durable_before_something_is_made_on_the_other_engine() {
+    let mut world = world();
+    swap(&mut world, empty("B"));
+    come_up(&mut world);
+    assert!(world.store.kept.rows.values().all(|row| row.elsewhere.is_some()));
 }

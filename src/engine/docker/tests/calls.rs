@@ -302,3 +302,21 @@ fn an_exit_is_believed_of_an_engine_that_takes_new_connections_only() {
     assert_eq!(docker.inspect("c1").unwrap_err().kind, FaultKind::Away);
     assert_eq!(server.connections(), 2);
 }
+
+/// Who it is only tells a known engine from another one. Everything waits for the answer, which may
+/// never come from an engine that does all the rest.
+#[test]
+fn an_engine_that_cannot_say_who_it_is_is_used_all_the_same() {
+    let (_server, docker) = engine(HASTY_TIMEOUTS, |heard, stream| {
+        if heard.line.contains("/info") { Then::Keep } else { answer(stream, 200, "[]") }
+    });
+    assert_eq!(docker.identity().unwrap(), None);
+    assert!(docker.list().unwrap().is_empty());
+    for (status, body) in [(200, "<html>"), (200, "[]"), (500, "{}")] {
+        let (_server, docker) =
+            engine(PATIENT_TIMEOUTS, move |_, stream| answer(stream, status, body));
+        assert_eq!(docker.identity().unwrap(), None, "{status} {body}");
+    }
+    let (_server, docker) = engine(PATIENT_TIMEOUTS, |_, _| Then::Close);
+    assert_eq!(docker.identity().unwrap_err().kind, FaultKind::Away);
+}
