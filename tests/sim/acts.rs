@@ -163,6 +163,10 @@ pub enum Image {
     Crash,
     /// Ends with 1 before anybody has looked.
     Snap,
+    /// Ends with 1 three seconds after each start.
+    Brief,
+    /// Ends with 1 a second before a run would have lasted.
+    Fading,
     /// Takes five seconds to stop.
     Slow,
     /// Is stopped by SIGKILL alone.

@@ -51,12 +51,14 @@ const HANDS: [Hand; 9] = [
 ];
 const VERBS: [Verb; 6] =
     [Verb::Start, Verb::StopIt, Verb::Restart, Verb::Rebuild, Verb::Kill, Verb::Remove];
-const IMAGES: [Image; 10] = [
+const IMAGES: [Image; 12] = [
     Image::App,
     Image::Far,
     Image::Job,
     Image::Crash,
     Image::Snap,
+    Image::Brief,
+    Image::Fading,
     Image::Slow,
     Image::Stubborn,
     Image::Refused,

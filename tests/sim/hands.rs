@@ -221,6 +221,9 @@ impl World {
                 let from = if hand == Hand::Freezes { Phase::Running } else { Phase::Paused };
                 if let Some(id) = self.nth(n, |made| made.phase == from) {
                     self.engine.model.freeze(id.as_str(), hand == Hand::Freezes);
+                    if let Some(run) = self.engine.runs.get_mut(&id) {
+                        run.frozen = true;
+                    }
                 }
             }
             Hand::Twins | Hand::Copies | Hand::Strange => self.double(hand, n),

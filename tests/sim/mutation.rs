@@ -32,6 +32,8 @@ pub enum Breach {
     GivesUp,
     /// The old container of an update goes before the new one is made.
     RemovesFirst,
+    /// The old container of an update goes once the new one has been seen.
+    RemovesSoon,
     /// Removals are answered and not done.
     ForgetsRemovals,
     /// Creates do not wait for their intent.
@@ -140,6 +142,13 @@ impl Mutation {
                 let old = engine.all().find(|m| m.owner().map(|uid| uid.as_str()) == uid);
                 bent.extend(old.map(|old| self.extra(Op::Remove(old.id.to_string()))));
             }
+            (Breach::RemovesSoon, Op::Inspect(target)) => {
+                let owner = engine.find(target).filter(|m| m.is_live()).and_then(|m| m.owner());
+                let siblings = engine.all().filter(|m| owner.is_some() && m.owner() == owner);
+                for sibling in siblings.filter(|made| !made.is_live()) {
+                    bent.push(self.extra(Op::Remove(sibling.id.to_string())));
+                }
+            }
             (Breach::IsCareless, Op::Signal(..)) => {
                 let foreign = engine.all().find(|made| !is_ours(made) && !made.is_misnamed());
                 let op = foreign.map(|made| Op::Signal(made.id.clone(), "SIGKILL".to_owned()));
@@ -211,6 +220,7 @@ bites! {
     a_start_against_the_desired_state_is_seen: StartsStopped, "desired";
     a_workload_that_is_given_up_is_seen: GivesUp, "converge";
     a_working_container_that_goes_first_is_seen: RemovesFirst, "working";
+    a_working_container_that_goes_too_soon_is_seen: RemovesSoon, "working";
     what_is_left_behind_is_seen: ForgetsRemovals, "leftovers";
     a_step_without_an_intent_is_seen: SkipsIntents, "intents";
     what_is_done_to_others_is_seen: IsCareless, "careless";

@@ -18,8 +18,8 @@ use super::wishes;
 use super::world::{Cause, World};
 
 /// Within this time after the last fault everything is as it was declared. The longest wait is that
-/// of the backoff, 300 s, and being stuck lasts 10 minutes.
-const CONVERGES_MS: u64 = 40 * 60_000;
+/// of an update that failed, an hour; that of the backoff is 300 s, and being stuck lasts 10 minutes.
+const CONVERGES_MS: u64 = 100 * 60_000;
 /// How long an unchanged world is watched.
 const IDLE_MS: u64 = 10 * 60_000;
 /// Longer than any backoff.

@@ -64,12 +64,14 @@ pub fn directory(files: &[(u8, File)]) -> Found {
 
 // --- images ------------------------------------------------------------------------------------
 
-const WORDS: [(Image, &str); 10] = [
+const WORDS: [(Image, &str); 12] = [
     (Image::App, "app"),
     (Image::Far, "far.example/app"),
     (Image::Job, "job"),
     (Image::Crash, "crash"),
     (Image::Snap, "snap"),
+    (Image::Brief, "brief"),
+    (Image::Fading, "fading"),
     (Image::Slow, "slow"),
     (Image::Stubborn, "stubborn"),
     (Image::Refused, "refused"),
@@ -122,6 +124,8 @@ pub fn lasts_ms(image: &str, over: bool, policy: Option<RestartPolicy>) -> Optio
         Image::Job => Some((2_500, 0)),
         Image::Crash if !over => Some((700, 1)),
         Image::Snap if !over => Some((0, 1)),
+        Image::Brief if !over => Some((3_000, 1)),
+        Image::Fading if !over => Some((29_000, 1)),
         _ => None,
     }
 }
