@@ -37,6 +37,9 @@ pub enum Act {
     /// Drops the entry with this place in the journal.
     Drop(u8),
     Confirm,
+    /// Reconciling is held for so many milliseconds from now on.
+    Quiesce(u64),
+    Resume,
     /// What is in the manifests directory from now on.
     Files(Vec<(u8, File)>),
     /// It is not there.

@@ -40,7 +40,8 @@ pub struct Agent {
     starts_out: BTreeSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
     pulls_out: BTreeSet<PullId>,
-    /// Instances that the journal named when it started: what an earlier agent had in flight.
+    /// Instances that no row knew for certain when it started: what an earlier agent had in flight,
+    /// and what it made while the store could not write.
     pub replays: BTreeSet<InstanceName>,
     last_ask: u64,
     /// The engine is asked what it calls itself ahead of the next listing.
@@ -95,6 +96,8 @@ impl World {
         let mut agent = Agent::new(life, machine);
         let entries = self.store.kept.entries.values();
         agent.replays.extend(entries.filter_map(|entry| entry.intent.instance().cloned()));
+        let unknown = self.engine.model.all().filter(|made| !self.store.is_known(&made.name));
+        agent.replays.extend(unknown.map(|made| InstanceName::new(made.name.as_str())));
         self.agent = Some(agent);
         self.apply(effects);
         self.dispatch();
@@ -191,7 +194,8 @@ impl World {
         agent.last_ask += 1;
         let ask = AskId(agent.last_ask);
         let views = mem::take(&mut agent.views);
-        self.checkers.asked(ask, &request, &views);
+        let now = self.now;
+        self.checkers.asked(ask, &request, &views, now);
         if let Some(agent) = &mut self.agent {
             agent.views = views;
         }

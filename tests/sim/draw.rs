@@ -74,6 +74,7 @@ enum Kind {
     Exit,
     Files,
     Journal,
+    Hold,
     Deaf,
     Hand,
     Lack,
@@ -99,9 +100,10 @@ enum Kind {
 /// Never switched off, and how often they come.
 const ALWAYS: [(Kind, u64); 3] = [(Kind::Apply, 8), (Kind::Verb, 6), (Kind::Exit, 4)];
 /// The rest, and how often they come where they come at all.
-const SOMETIMES: [(Kind, u64); 22] = [
+const SOMETIMES: [(Kind, u64); 23] = [
     (Kind::Files, 4),
     (Kind::Journal, 1),
+    (Kind::Hold, 2),
     (Kind::Deaf, 2),
     (Kind::Hand, 4),
     (Kind::Lack, 2),
@@ -194,6 +196,11 @@ impl Drawing {
             Kind::Files => self.files(),
             Kind::Journal if random.once_in(2) => Act::Replay,
             Kind::Journal => Act::Drop(random.small(3)),
+            Kind::Hold if random.once_in(3) => Act::Resume,
+            Kind::Hold => {
+                let most = random.pick(&[5_000, 60_000, 1_800_000]);
+                Act::Quiesce(random.below(most))
+            }
             Kind::Deaf => Act::Deaf(random.small(8), random.below(120_000)),
             Kind::Hand => Act::Hand(random.pick(&HANDS), random.small(8)),
             Kind::Lack => match random.below(4) {

@@ -9,6 +9,7 @@ use bargee::domain::fault::FaultKind;
 use bargee::domain::names::{ContainerId, InstanceName, Source, StoreId, Uid};
 use bargee::domain::observed::Phase;
 use bargee::domain::record::Desired;
+use bargee::domain::time::Span;
 
 use super::acts::{Act, Failing, Hand, Verb};
 use super::memory_engine::Made;
@@ -40,6 +41,8 @@ impl World {
                 }
             }
             Act::Confirm => self.ask(Request::Confirm),
+            Act::Quiesce(ms) => self.ask(Request::Quiesce(Span(*ms))),
+            Act::Resume => self.ask(Request::Resume),
             Act::Files(files) => self.set_directory(wishes::directory(files)),
             Act::NoDirectory => self.set_directory(Found::Missing),
             Act::Exit(n, code) => {
@@ -242,6 +245,8 @@ impl World {
         match hand {
             Hand::Twins => tags.instance = InstanceName::new(name.as_str()),
             Hand::Strange => {
+                // Nobody looks at a network again that was in use.
+                self.checkers.network_left = true;
                 tags.instance = InstanceName::new(name.as_str());
                 tags.store = StoreId::new("fedcba9876543210");
                 tags.uid = Uid::new("somebody-else's");
@@ -265,6 +270,7 @@ impl World {
         self.end_all_runs(255, Cause::Reboot);
         self.store.stalled_until = 0;
         self.boots += 1;
+        self.checkers.held.rebooted();
         self.booted_at = i64::try_from(self.now).expect("no world is that old");
         self.now += 1;
         self.after(agent, Happening::AgentStarts);

@@ -34,6 +34,8 @@ pub enum Breach {
     RemovesFirst,
     /// The old container of an update goes once the new one has been seen.
     RemovesSoon,
+    /// Something is started right after reconciling is said to be held.
+    HoldsNothing,
     /// Removals are answered and not done.
     ForgetsRemovals,
     /// Creates do not wait for their intent.
@@ -114,6 +116,14 @@ impl Mutation {
                 self.last += 1;
                 let id = CommitId(self.last);
                 bent.push(Effect::Persist(Commit { id, declares: false, writes: Vec::new() }));
+            }
+            (Breach::HoldsNothing, Effect::Answer(_, Answer::Done(text)))
+                if text.contains("is held") =>
+            {
+                let any = engine.all().find(|made| is_ours(made));
+                let op = any.map(|made| Op::Start(made.id.clone(), None));
+                bent.push(effect);
+                return bent.extend(op.map(|op| self.extra(op)));
             }
             (_, Effect::Run(step)) => return self.bend_step(step, engine, bent),
             (_, Effect::Publish(_, Some(view))) => return self.bend_view(view, bent),
@@ -221,6 +231,7 @@ bites! {
     a_workload_that_is_given_up_is_seen: GivesUp, "converge";
     a_working_container_that_goes_first_is_seen: RemovesFirst, "working";
     a_working_container_that_goes_too_soon_is_seen: RemovesSoon, "working";
+    what_is_done_while_all_is_held_is_seen: HoldsNothing, "held";
     what_is_left_behind_is_seen: ForgetsRemovals, "leftovers";
     a_step_without_an_intent_is_seen: SkipsIntents, "intents";
     what_is_done_to_others_is_seen: IsCareless, "careless";

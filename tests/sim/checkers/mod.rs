@@ -12,6 +12,7 @@ use bargee::domain::view::View;
 
 mod asks;
 pub mod containers;
+mod held;
 mod promises;
 pub mod rest;
 mod shown;
@@ -38,6 +39,7 @@ pub struct Checkers {
     asks: asks::Asks,
     pub promises: promises::Promises,
     shown: shown::Shown,
+    pub held: held::Held,
     /// Commits and steps since this was last set to zero.
     pub commits: u64,
     pub steps: u64,
@@ -47,8 +49,15 @@ pub struct Checkers {
 }
 
 impl Checkers {
-    pub fn asked(&mut self, ask: AskId, request: &Request, views: &BTreeMap<Uid, Arc<View>>) {
+    pub fn asked(
+        &mut self,
+        ask: AskId,
+        request: &Request,
+        views: &BTreeMap<Uid, Arc<View>>,
+        now: u64,
+    ) {
         self.asks.asked(ask);
+        self.held.asked(ask, request, now);
         self.promises.asked(ask, request, views);
     }
 
@@ -56,6 +65,7 @@ impl Checkers {
         self.asks.died();
         self.promises.died();
         self.shown.died();
+        self.held.died();
     }
 
     pub fn directory_changed(&mut self) {
@@ -94,7 +104,8 @@ impl World {
             }
             _ => None,
         };
-        if let Some((checker, text)) = found {
+        if let Some((checker, text)) = found.or_else(|| self.checkers.held.wants(effect, self.now))
+        {
             self.blame(checker, text);
         }
     }
@@ -103,6 +114,7 @@ impl World {
         if let Some(found) = self.checkers.asks.answered(ask) {
             return Some(found);
         }
+        self.checkers.held.answered(ask, answer);
         let views = &self.agent.as_ref()?.views;
         self.checkers.promises.answered(ask, answer, views)
     }
