@@ -184,3 +184,20 @@ fn what_is_asked_for_while_the_stream_is_down_is_done() {
     ];
     check_script(&Script { seed: 595, engine: Docker, pace_ms: 1_000, acts });
 }
+
+/// A removal that was asked for again while the row was on its way out of the store never ended.
+#[test]
+fn a_removal_that_comes_too_late_ends() {
+    check(
+        5_000_619,
+        Docker,
+        vec![
+            (0, Apply(vec![Wish { key: 3, image: Refused, ..PLAIN }], false, true)),
+            (0, Stall(5_126)),
+            (17, Apply(vec![Wish { key: 1, ..PLAIN }], false, false)),
+            (0, Verb(3, Remove)),
+            (0, Apply(vec![Wish { key: 1, disk: true, ..PLAIN }], false, false)),
+            (0, Verb(3, Remove)),
+        ],
+    );
+}
