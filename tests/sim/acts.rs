@@ -91,6 +91,8 @@ pub enum Act {
     Fuse(u8, Side, u64),
     /// The agent is told to stop.
     Stop(u64),
+    /// The same, and it stops its workloads before that.
+    Drain(u64),
     /// The power fails; a write that is under way is durable; the agent starts so many milliseconds
     /// after the device, and the engine so many.
     PowerCut(bool, u64, u64),

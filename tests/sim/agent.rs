@@ -46,6 +46,10 @@ pub struct Agent {
     last_ask: u64,
     /// The engine is asked what it calls itself ahead of the next listing.
     pub identifies: bool,
+    /// It was told to end, and to stop its workloads before that.
+    pub drains: bool,
+    /// It said that it has stopped them, or as many as it could.
+    drained: bool,
     /// It was told to stop.
     pub stopping: bool,
     /// Steps that were sent while the store was known to fail.
@@ -163,6 +167,34 @@ impl World {
             self.store.commit(&last);
         }
         self.kill_agent(false);
+    }
+
+    /// The agent is told to stop where the configuration wants a drain.
+    pub fn drain_agent(&mut self) {
+        let Some(agent) = &mut self.agent else { return };
+        agent.drains = true;
+        let life = agent.life;
+        // The machine ends it in time, and is not waited for any longer.
+        let most = limits::DRAIN_MS + limits::DRAIN_KILL_MS + limits::DRAIN_BLOCKED_MS;
+        let by = self.now + most;
+        self.feed(Event::Drain(None));
+        if let Some(agent) = self.agent.as_mut().filter(|agent| agent.drained) {
+            // There was nothing to stop, or reconciling is held and nothing is stopped.
+            agent.drains = false;
+        }
+        while self.is_draining(life) && self.now < by && self.violation.is_none() {
+            self.pass(20);
+        }
+        if self.is_draining(life) {
+            return self.blame("drain", "it does not end");
+        }
+        if self.is_life(life) {
+            self.stop_agent();
+        }
+    }
+
+    fn is_draining(&self, life: u64) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.life == life && !agent.drained)
     }
 
     fn is_busy(&self, life: u64) -> bool {
@@ -334,6 +366,8 @@ impl Agent {
             writing: Vec::new(),
             unheard: BTreeSet::new(),
             identifies: false,
+            drains: false,
+            drained: false,
             stopping: false,
             gated: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -429,6 +463,7 @@ impl Agent {
             Effect::Publish(uid, Some(view)) => drop(self.views.insert(uid, view)),
             Effect::Publish(uid, None) => drop(self.views.remove(&uid)),
             Effect::PublishStatus(status) => self.status = status,
+            Effect::Drained => self.drained = true,
             Effect::PublishTask(task) => drop(self.tasks.insert(task.id, task)),
             Effect::DropTask(id) => drop(self.tasks.remove(&id)),
             Effect::PublishEntry(seq, Some(entry)) => drop(self.entries.insert(seq, entry)),

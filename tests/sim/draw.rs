@@ -93,6 +93,7 @@ enum Kind {
     Die,
     Fuse,
     Stop,
+    Drain,
     PowerCut,
     WallJump,
 }
@@ -100,7 +101,7 @@ enum Kind {
 /// Never switched off, and how often they come.
 const ALWAYS: [(Kind, u64); 3] = [(Kind::Apply, 8), (Kind::Verb, 6), (Kind::Exit, 4)];
 /// The rest, and how often they come where they come at all.
-const SOMETIMES: [(Kind, u64); 23] = [
+const SOMETIMES: [(Kind, u64); 24] = [
     (Kind::Files, 4),
     (Kind::Journal, 1),
     (Kind::Hold, 2),
@@ -122,6 +123,7 @@ const SOMETIMES: [(Kind, u64); 23] = [
     (Kind::Die, 3),
     (Kind::Fuse, 5),
     (Kind::Stop, 1),
+    (Kind::Drain, 1),
     (Kind::PowerCut, 2),
     (Kind::WallJump, 1),
 ];
@@ -245,6 +247,7 @@ impl Drawing {
                 Act::Fuse(1 + random.small(8), side, later)
             }
             Kind::Stop => Act::Stop(later),
+            Kind::Drain => Act::Drain(later),
             Kind::PowerCut => Act::PowerCut(durable, later, random.pick(&[0, 20, 5_000])),
             _ => Act::WallJump(random.pick(&[-1_000_000_000, -7_200, -1, 1, 7_200, 1_000_000_000])),
         }

@@ -122,6 +122,9 @@ impl World {
                 self.after(soon, Happening::Call(Call { op, waits, instead: Some(kind) }));
             }
             Some(Way::NotDone(kind)) => {
+                if let (Op::Start(target, _), FaultKind::NoNetwork) = (&op, kind) {
+                    self.engine.netless.insert(target.clone());
+                }
                 self.hears(life, soon, Event::StepDone(id, Err(mishap(kind))));
             }
             Some(Way::Later(kind, ms)) => {

@@ -112,6 +112,10 @@ impl World {
                 self.stop_agent();
                 self.after(*later, Happening::AgentStarts);
             }
+            Act::Drain(later) => {
+                self.drain_agent();
+                self.after(*later, Happening::AgentStarts);
+            }
             Act::PowerCut(durable, agent, engine) => self.cut_power(*durable, *agent, *engine),
             Act::WallJump(seconds) => self.wall_offset += seconds * 1_000,
             _ => {}

@@ -19,6 +19,7 @@ use super::shrink;
 pub struct Mutation {
     breach: Breach,
     last: u64,
+    drains: u64,
 }
 
 /// What is broken.
@@ -36,6 +37,10 @@ pub enum Breach {
     RemovesSoon,
     /// Something is started right after reconciling is said to be held.
     HoldsNothing,
+    /// Something is started once all was stopped for a drain.
+    StartsDrained,
+    /// A drain counts.
+    CountsDrained,
     /// Removals are answered and not done.
     ForgetsRemovals,
     /// Creates do not wait for their intent.
@@ -68,14 +73,16 @@ pub enum Breach {
 
 impl Mutation {
     pub fn new(breach: Breach) -> Self {
-        Self { breach, last: 1_000_000_000 }
+        Self { breach, last: 1_000_000_000, drains: 0 }
     }
 
     /// What comes of these effects.
     pub fn bend(&mut self, effects: Vec<Effect>, engine: &MemoryEngine) -> Vec<Effect> {
         let answers = effects.iter().any(|effect| matches!(effect, Effect::Answer(..)));
         if self.breach == Breach::ShowsTooLate && answers {
-            let hides = |effect: &Effect| matches!(effect, Effect::Publish(_, Some(_)));
+            let hides = |effect: &Effect| {
+                matches!(effect, Effect::Publish(_, Some(_)) | Effect::Transition(_))
+            };
             return effects.into_iter().filter(|effect| !hides(effect)).collect();
         }
         let mut bent = Vec::new();
@@ -125,6 +132,12 @@ impl Mutation {
                 bent.push(effect);
                 return bent.extend(op.map(|op| self.extra(op)));
             }
+            (Breach::StartsDrained, Effect::Drained) => {
+                let any = engine.all().find(|made| is_ours(made));
+                let op = any.map(|made| Op::Start(made.id.clone(), None));
+                bent.extend(op.map(|op| self.extra(op)));
+            }
+            (Breach::CountsDrained, Effect::Drained) => self.drains += 1,
             (_, Effect::Run(step)) => return self.bend_step(step, engine, bent),
             (_, Effect::Publish(_, Some(view))) => return self.bend_view(view, bent),
             _ => {}
@@ -174,6 +187,7 @@ impl Mutation {
         let stopped = view.state == State::StoppedOk;
         let again = view.container.clone().filter(|_| stopped);
         match self.breach {
+            Breach::CountsDrained => view.restart_count += self.drains,
             Breach::CountsTwice => view.restart_count *= 2,
             Breach::ShowsTooMuch => {
                 self.last += 1;
@@ -232,6 +246,8 @@ bites! {
     a_working_container_that_goes_first_is_seen: RemovesFirst, "working";
     a_working_container_that_goes_too_soon_is_seen: RemovesSoon, "working";
     what_is_done_while_all_is_held_is_seen: HoldsNothing, "held";
+    a_start_in_a_drain_is_seen: StartsDrained, "drain";
+    a_drain_that_counts_is_seen: CountsDrained, "drain";
     what_is_left_behind_is_seen: ForgetsRemovals, "leftovers";
     a_step_without_an_intent_is_seen: SkipsIntents, "intents";
     what_is_done_to_others_is_seen: IsCareless, "careless";

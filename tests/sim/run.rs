@@ -64,7 +64,8 @@ fn live(world: &mut World, script: &Script) {
     world.pass(CONVERGES_MS);
     world.nudge_stream();
     world.pass(60_000);
-    let ends: [fn(&mut World); 4] = [come_to_rest, stay_idle, count_restarts, remove_all];
+    let ends: [fn(&mut World); 6] =
+        [come_to_rest, stay_idle, World::drain_once, come_to_rest, count_restarts, remove_all];
     for end in ends {
         if world.violation.is_none() {
             end(world);

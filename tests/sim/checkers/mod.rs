@@ -12,6 +12,7 @@ use bargee::domain::view::View;
 
 mod asks;
 pub mod containers;
+mod drained;
 mod held;
 mod promises;
 pub mod rest;
@@ -104,8 +105,10 @@ impl World {
             }
             _ => None,
         };
-        if let Some((checker, text)) = found.or_else(|| self.checkers.held.wants(effect, self.now))
-        {
+        let held = || self.checkers.held.wants(effect, self.now);
+        let drains = self.agent.as_ref().is_some_and(|agent| agent.drains);
+        let in_drain = || if drains { drained::wants(effect) } else { None };
+        if let Some((checker, text)) = found.or_else(held).or_else(in_drain) {
             self.blame(checker, text);
         }
     }
