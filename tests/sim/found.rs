@@ -9,6 +9,7 @@ use super::acts::Policy::*;
 use super::acts::Pull::*;
 use super::acts::Verb::*;
 use super::acts::Way::*;
+use super::acts::Writing::*;
 use super::acts::{Act, Failing, PLAIN, Personality, Script, Wish, Word};
 use super::run;
 use bargee::domain::fault::FaultKind;
@@ -198,6 +199,26 @@ fn a_removal_that_comes_too_late_ends() {
             (0, Verb(3, Remove)),
             (0, Apply(vec![Wish { key: 1, disk: true, ..PLAIN }], false, false)),
             (0, Verb(3, Remove)),
+        ],
+    );
+}
+
+/// A longer quiesce, asked for while a shorter one was being written, was taken out of the store by
+/// the end of that one: the next agent did not hold.
+#[test]
+fn a_quiesce_outlives_the_end_of_a_shorter_one() {
+    check(
+        10_000_577,
+        Docker,
+        vec![
+            (0, Stall(39_637)),
+            (2_447, Quiesce(3_950)),
+            (0, Quiesce(56_732)),
+            (34_495, Commit(0, Unknown)),
+            (7_535, NoDirectory),
+            (0, Drain(10)),
+            (10, Mishap(Word::Signal, 0, Later(FaultKind::Timeout, 28))),
+            (0, Apply(vec![Wish { key: 1, ..PLAIN }], false, true)),
         ],
     );
 }
