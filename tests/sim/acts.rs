@@ -117,6 +117,8 @@ pub struct Wish {
     /// Made with a disk that must be there.
     pub disk: bool,
     pub schedule: u8,
+    /// A job that runs again at each boot.
+    pub rerun: bool,
 }
 
 /// What a wish is where nothing else is said.
@@ -131,12 +133,14 @@ pub const PLAIN: Wish = Wish {
     pull: Pull::Missing,
     disk: false,
     schedule: 0,
+    rerun: false,
 };
 
 /// As it can be pasted: only what differs from [`PLAIN`].
 impl fmt::Debug for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wish { key, image, version, policy, hold, hasty, label, pull, disk, schedule } = *self;
+        let Wish { key, image, version, policy, hold, hasty, label, pull, disk, schedule, rerun } =
+            *self;
         write!(f, "Wish {{ key: {key}, ")?;
         let mut tell = |differs: bool, field: String| match differs {
             true => write!(f, "{field}, "),
@@ -151,6 +155,7 @@ impl fmt::Debug for Wish {
         tell(pull != PLAIN.pull, format!("pull: {pull:?}"))?;
         tell(disk != PLAIN.disk, format!("disk: {disk}"))?;
         tell(schedule != PLAIN.schedule, format!("schedule: {schedule}"))?;
+        tell(rerun != PLAIN.rerun, format!("rerun: {rerun}"))?;
         f.write_str("..PLAIN }")
     }
 }

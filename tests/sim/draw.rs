@@ -308,6 +308,7 @@ impl Drawing {
             pull: random.pick(&[Pull::Missing, Pull::Missing, Pull::EachTime, Pull::Loaded]),
             disk: random.once_in(6),
             schedule: random.small(3),
+            rerun: random.once_in(3),
         }
     }
 

@@ -63,13 +63,23 @@ pub struct Run {
     pub proved: bool,
     /// Somebody froze it for a while, in which it proved nothing.
     pub frozen: bool,
+    /// Since when it is shown to run.
+    pub shown_at: Option<u64>,
+    /// When its stop was wanted, if it is not shown to run since.
+    pub stop_at: Option<u64>,
     /// Why and when it ended, and with what.
     pub ended: Option<(Cause, u64, i32)>,
 }
 
 impl Run {
+    /// People saw this run go on for long enough, before it was stopped.
+    pub fn lasted_in_sight(&self, now: u64) -> bool {
+        let end = self.stop_at.or(self.ended.map(|(_, at, _)| at)).unwrap_or(now);
+        self.shown_at.is_some_and(|shown| end.saturating_sub(shown) >= limits::STABLE_MS)
+    }
+
     /// This run was long enough for that.
-    pub fn lasted_by(&self, now: u64) -> bool {
+    fn lasted_by(&self, now: u64) -> bool {
         let end = self.ended.map_or(now, |(_, at, _)| at);
         end.saturating_sub(self.began_at) >= limits::STABLE_MS
     }
@@ -248,8 +258,16 @@ impl World {
         let Some(made) = self.engine.model.find(id.as_str()) else { return Ok(()) };
         let (number, owner, image) = (made.runs, made.owner().cloned(), made.image.clone());
         let proved = self.engine.runs.get(id).is_some_and(|run| run.proved_by(self.now));
-        let frozen = false;
-        let run = Run { number, began_at: self.now, wanted, proved, frozen, ended: None };
+        let run = Run {
+            number,
+            began_at: self.now,
+            wanted,
+            proved,
+            frozen: false,
+            shown_at: None,
+            stop_at: None,
+            ended: None,
+        };
         self.engine.runs.insert(id.clone(), run);
         if let Some(uid) = owner {
             self.engine.owners.insert(id.clone(), uid);

@@ -266,7 +266,7 @@ impl World {
     // --- the device ----------------------------------------------------------------------------
 
     /// Nothing runs, and what was under way is not done any more.
-    fn cut_power(&mut self, durable: bool, agent: u64, engine: u64) {
+    pub fn cut_power(&mut self, durable: bool, agent: u64, engine: u64) {
         self.kill_agent(durable);
         self.take_back(|_| true);
         self.engine.up = false;

@@ -37,6 +37,8 @@ pub enum Breach {
     RemovesSoon,
     /// Something is started right after reconciling is said to be held.
     HoldsNothing,
+    /// What ended well is not started again.
+    RerunsNothing,
     /// Something is started once all was stopped for a drain.
     StartsDrained,
     /// A drain counts.
@@ -150,6 +152,11 @@ impl Mutation {
         let find = |id: &ContainerId| engine.find(id.as_str());
         match (self.breach, &step.op) {
             (Breach::GivesUp, Op::Start(id, _)) if find(id).is_some_and(|m| m.runs > 0) => return,
+            (Breach::RerunsNothing, Op::Start(id, _))
+                if find(id).is_some_and(|made| made.runs > 0 && made.exit_code == 0) =>
+            {
+                return;
+            }
             (Breach::SkipsIntents, Op::Create(_)) => {
                 return bent.push(Effect::Run(Step { after: None, ..step }));
             }
@@ -248,6 +255,7 @@ bites! {
     what_is_done_while_all_is_held_is_seen: HoldsNothing, "held";
     a_start_in_a_drain_is_seen: StartsDrained, "drain";
     a_drain_that_counts_is_seen: CountsDrained, "drain";
+    a_job_that_a_boot_forgets_is_seen: RerunsNothing, "boot";
     what_is_left_behind_is_seen: ForgetsRemovals, "leftovers";
     a_step_without_an_intent_is_seen: SkipsIntents, "intents";
     what_is_done_to_others_is_seen: IsCareless, "careless";

@@ -45,6 +45,9 @@ pub fn declare(wish: &Wish) -> Arc<Declared> {
             read_only: false,
         });
     }
+    if wish.rerun {
+        spec.rerun = declared::Rerun::Boot;
+    }
     spec.schedule = u32::from(wish.schedule);
     let labels = BTreeMap::from([("label".to_owned(), wish.label.to_string())]);
     Arc::new(Declared { key: key(wish.key), labels, spec, manifest: "{}".into() })

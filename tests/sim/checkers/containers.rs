@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use bargee::domain::effect::{Op, StepId};
+use bargee::domain::effect::{Effect, Op, Step, StepId};
 use bargee::domain::intent::Entry;
 use bargee::domain::names::ContainerId;
 use bargee::domain::observed::Phase;
 use bargee::domain::record::Desired;
+use bargee::domain::view::State;
 
 use crate::agent::STORE;
 use crate::memory_engine::Made;
@@ -93,11 +94,35 @@ impl World {
         let replays = &self.agent.as_ref()?.replays;
         let is_replayed = replays.iter().any(|instance| instance.as_str() == made.name);
         let was_hidden = is_replayed || self.engine.ever_left_out.contains(&made.id);
-        if was_hidden || !works || run.frozen || !run.wanted || !run.lasted_by(self.now) || replaced
+        if was_hidden
+            || !works
+            || run.frozen
+            || !run.wanted
+            || !run.lasted_in_sight(self.now)
+            || replaced
         {
             return None;
         }
         Some(("working", format!("{} works, and is removed for nothing that works", made.name)))
+    }
+
+    /// Keeps in mind when a run is shown, and when its end was wanted.
+    pub fn note_run(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Publish(_, Some(view)) if view.state == State::RunningOk => {
+                let run = view.container.as_ref().and_then(|id| self.engine.runs.get_mut(id));
+                if let Some(run) = run.filter(|run| run.ended.is_none()) {
+                    run.shown_at.get_or_insert(self.now);
+                    run.stop_at = None;
+                }
+            }
+            Effect::Run(Step { op: Op::Signal(id, _), .. }) => {
+                if let Some(run) = self.engine.runs.get_mut(id) {
+                    run.stop_at.get_or_insert(self.now);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// People are shown an entry about this instance: it was durable. A drop by an operator whose

@@ -15,6 +15,7 @@ pub mod containers;
 mod drained;
 mod held;
 mod promises;
+mod rebooted;
 pub mod rest;
 mod shown;
 
@@ -77,6 +78,7 @@ impl Checkers {
 impl World {
     /// Something that the machine wants, before it is carried out.
     pub fn check_effect(&mut self, effect: &Effect) {
+        self.note_run(effect);
         let found = match effect {
             Effect::Answer(ask, answer) => self.check_answer(*ask, answer),
             Effect::Publish(uid, view) => self.checkers.shown.published(uid, view.as_deref()),
