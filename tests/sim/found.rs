@@ -222,3 +222,20 @@ fn a_quiesce_outlives_the_end_of_a_shorter_one() {
         ],
     );
 }
+
+/// What is left alone as stuck runs once more after a reboot; where that start failed, it was shown
+/// to be tried again, and never was.
+#[test]
+fn the_one_more_run_after_a_reboot_is_tried_again() {
+    let doomed = Wish { key: 0, image: Crash, hold: true, hasty: true, ..PLAIN };
+    check(
+        1,
+        Docker,
+        vec![
+            (10, Apply(vec![doomed], false, false)),
+            (60_000, PowerCut(false, 3_000, 5_000)),
+            (0, Mishap(Word::Begin, 0, NotDone(FaultKind::Trouble))),
+            (8_838, Replay),
+        ],
+    );
+}
