@@ -16,12 +16,13 @@ impl Workload {
     }
 
     /// Too many restarts, and the manifest says that it is left alone then. A reboot lets it run
-    /// once more, and so does whatever interrupts it.
+    /// once more, and so does whatever interrupts it; a start that failed to is tried again.
     pub fn is_held_as_stuck(&self, context: Context) -> bool {
-        let Record { declared, stuck, last_exit, boot, .. } = &self.record;
+        let Record { declared, stuck, last_exit, boot, failure_count, .. } = &self.record;
         let ended = last_exit.as_ref().is_some_and(|exit| !exit.interrupted);
         let this_boot = boot.as_ref() == Some(context.boot);
-        *stuck && ended && this_boot && declared.spec.restart.stuck == WhenStuck::Hold
+        let starts = *failure_count > 0;
+        *stuck && ended && this_boot && !starts && declared.spec.restart.stuck == WhenStuck::Hold
     }
 
     /// When the present run will have lasted long enough to be stuck no longer.

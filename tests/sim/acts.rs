@@ -37,6 +37,9 @@ pub enum Act {
     /// Drops the entry with this place in the journal.
     Drop(u8),
     Confirm,
+    /// Reconciling is held for so many milliseconds from now on.
+    Quiesce(u64),
+    Resume,
     /// What is in the manifests directory from now on.
     Files(Vec<(u8, File)>),
     /// It is not there.
@@ -88,6 +91,8 @@ pub enum Act {
     Fuse(u8, Side, u64),
     /// The agent is told to stop.
     Stop(u64),
+    /// The same, and it stops its workloads before that.
+    Drain(u64),
     /// The power fails; a write that is under way is durable; the agent starts so many milliseconds
     /// after the device, and the engine so many.
     PowerCut(bool, u64, u64),
@@ -112,6 +117,8 @@ pub struct Wish {
     /// Made with a disk that must be there.
     pub disk: bool,
     pub schedule: u8,
+    /// A job that runs again at each boot.
+    pub rerun: bool,
 }
 
 /// What a wish is where nothing else is said.
@@ -126,12 +133,14 @@ pub const PLAIN: Wish = Wish {
     pull: Pull::Missing,
     disk: false,
     schedule: 0,
+    rerun: false,
 };
 
 /// As it can be pasted: only what differs from [`PLAIN`].
 impl fmt::Debug for Wish {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Wish { key, image, version, policy, hold, hasty, label, pull, disk, schedule } = *self;
+        let Wish { key, image, version, policy, hold, hasty, label, pull, disk, schedule, rerun } =
+            *self;
         write!(f, "Wish {{ key: {key}, ")?;
         let mut tell = |differs: bool, field: String| match differs {
             true => write!(f, "{field}, "),
@@ -146,6 +155,7 @@ impl fmt::Debug for Wish {
         tell(pull != PLAIN.pull, format!("pull: {pull:?}"))?;
         tell(disk != PLAIN.disk, format!("disk: {disk}"))?;
         tell(schedule != PLAIN.schedule, format!("schedule: {schedule}"))?;
+        tell(rerun != PLAIN.rerun, format!("rerun: {rerun}"))?;
         f.write_str("..PLAIN }")
     }
 }
@@ -163,6 +173,10 @@ pub enum Image {
     Crash,
     /// Ends with 1 before anybody has looked.
     Snap,
+    /// Ends with 1 three seconds after each start.
+    Brief,
+    /// Ends with 1 a second before a run would have lasted.
+    Fading,
     /// Takes five seconds to stop.
     Slow,
     /// Is stopped by SIGKILL alone.

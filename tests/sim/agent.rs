@@ -40,11 +40,16 @@ pub struct Agent {
     starts_out: BTreeSet<StepId>,
     pulls: VecDeque<(PullId, Arc<str>)>,
     pulls_out: BTreeSet<PullId>,
-    /// Instances that the journal named when it started: what an earlier agent had in flight.
+    /// Instances that no row knew for certain when it started: what an earlier agent had in flight,
+    /// and what it made while the store could not write.
     pub replays: BTreeSet<InstanceName>,
     last_ask: u64,
     /// The engine is asked what it calls itself ahead of the next listing.
     pub identifies: bool,
+    /// It was told to end, and to stop its workloads before that.
+    pub drains: bool,
+    /// It said that it has stopped them, or as many as it could.
+    drained: bool,
     /// It was told to stop.
     pub stopping: bool,
     /// Steps that were sent while the store was known to fail.
@@ -95,6 +100,8 @@ impl World {
         let mut agent = Agent::new(life, machine);
         let entries = self.store.kept.entries.values();
         agent.replays.extend(entries.filter_map(|entry| entry.intent.instance().cloned()));
+        let unknown = self.engine.model.all().filter(|made| !self.store.is_known(&made.name));
+        agent.replays.extend(unknown.map(|made| InstanceName::new(made.name.as_str())));
         self.agent = Some(agent);
         self.apply(effects);
         self.dispatch();
@@ -162,6 +169,34 @@ impl World {
         self.kill_agent(false);
     }
 
+    /// The agent is told to stop where the configuration wants a drain.
+    pub fn drain_agent(&mut self) {
+        let Some(agent) = &mut self.agent else { return };
+        agent.drains = true;
+        let life = agent.life;
+        // The machine ends it in time, and is not waited for any longer.
+        let most = limits::DRAIN_MS + limits::DRAIN_KILL_MS + limits::DRAIN_BLOCKED_MS;
+        let by = self.now + most;
+        self.feed(Event::Drain(None));
+        if let Some(agent) = self.agent.as_mut().filter(|agent| agent.drained) {
+            // There was nothing to stop, or reconciling is held and nothing is stopped.
+            agent.drains = false;
+        }
+        while self.is_draining(life) && self.now < by && self.violation.is_none() {
+            self.pass(20);
+        }
+        if self.is_draining(life) {
+            return self.blame("drain", "it does not end");
+        }
+        if self.is_life(life) {
+            self.stop_agent();
+        }
+    }
+
+    fn is_draining(&self, life: u64) -> bool {
+        self.agent.as_ref().is_some_and(|agent| agent.life == life && !agent.drained)
+    }
+
     fn is_busy(&self, life: u64) -> bool {
         self.agent.as_ref().is_some_and(|agent| agent.life == life && !agent.is_idle())
     }
@@ -191,7 +226,8 @@ impl World {
         agent.last_ask += 1;
         let ask = AskId(agent.last_ask);
         let views = mem::take(&mut agent.views);
-        self.checkers.asked(ask, &request, &views);
+        let now = self.now;
+        self.checkers.asked(ask, &request, &views, now);
         if let Some(agent) = &mut self.agent {
             agent.views = views;
         }
@@ -330,6 +366,8 @@ impl Agent {
             writing: Vec::new(),
             unheard: BTreeSet::new(),
             identifies: false,
+            drains: false,
+            drained: false,
             stopping: false,
             gated: BTreeMap::new(),
             jobs: VecDeque::new(),
@@ -425,6 +463,7 @@ impl Agent {
             Effect::Publish(uid, Some(view)) => drop(self.views.insert(uid, view)),
             Effect::Publish(uid, None) => drop(self.views.remove(&uid)),
             Effect::PublishStatus(status) => self.status = status,
+            Effect::Drained => self.drained = true,
             Effect::PublishTask(task) => drop(self.tasks.insert(task.id, task)),
             Effect::DropTask(id) => drop(self.tasks.remove(&id)),
             Effect::PublishEntry(seq, Some(entry)) => drop(self.entries.insert(seq, entry)),

@@ -51,12 +51,14 @@ const HANDS: [Hand; 9] = [
 ];
 const VERBS: [Verb; 6] =
     [Verb::Start, Verb::StopIt, Verb::Restart, Verb::Rebuild, Verb::Kill, Verb::Remove];
-const IMAGES: [Image; 10] = [
+const IMAGES: [Image; 12] = [
     Image::App,
     Image::Far,
     Image::Job,
     Image::Crash,
     Image::Snap,
+    Image::Brief,
+    Image::Fading,
     Image::Slow,
     Image::Stubborn,
     Image::Refused,
@@ -72,6 +74,7 @@ enum Kind {
     Exit,
     Files,
     Journal,
+    Hold,
     Deaf,
     Hand,
     Lack,
@@ -90,6 +93,7 @@ enum Kind {
     Die,
     Fuse,
     Stop,
+    Drain,
     PowerCut,
     WallJump,
 }
@@ -97,9 +101,10 @@ enum Kind {
 /// Never switched off, and how often they come.
 const ALWAYS: [(Kind, u64); 3] = [(Kind::Apply, 8), (Kind::Verb, 6), (Kind::Exit, 4)];
 /// The rest, and how often they come where they come at all.
-const SOMETIMES: [(Kind, u64); 22] = [
+const SOMETIMES: [(Kind, u64); 24] = [
     (Kind::Files, 4),
     (Kind::Journal, 1),
+    (Kind::Hold, 2),
     (Kind::Deaf, 2),
     (Kind::Hand, 4),
     (Kind::Lack, 2),
@@ -118,6 +123,7 @@ const SOMETIMES: [(Kind, u64); 22] = [
     (Kind::Die, 3),
     (Kind::Fuse, 5),
     (Kind::Stop, 1),
+    (Kind::Drain, 1),
     (Kind::PowerCut, 2),
     (Kind::WallJump, 1),
 ];
@@ -192,6 +198,11 @@ impl Drawing {
             Kind::Files => self.files(),
             Kind::Journal if random.once_in(2) => Act::Replay,
             Kind::Journal => Act::Drop(random.small(3)),
+            Kind::Hold if random.once_in(3) => Act::Resume,
+            Kind::Hold => {
+                let most = random.pick(&[5_000, 60_000, 1_800_000]);
+                Act::Quiesce(random.below(most))
+            }
             Kind::Deaf => Act::Deaf(random.small(8), random.below(120_000)),
             Kind::Hand => Act::Hand(random.pick(&HANDS), random.small(8)),
             Kind::Lack => match random.below(4) {
@@ -236,6 +247,7 @@ impl Drawing {
                 Act::Fuse(1 + random.small(8), side, later)
             }
             Kind::Stop => Act::Stop(later),
+            Kind::Drain => Act::Drain(later),
             Kind::PowerCut => Act::PowerCut(durable, later, random.pick(&[0, 20, 5_000])),
             _ => Act::WallJump(random.pick(&[-1_000_000_000, -7_200, -1, 1, 7_200, 1_000_000_000])),
         }
@@ -296,6 +308,7 @@ impl Drawing {
             pull: random.pick(&[Pull::Missing, Pull::Missing, Pull::EachTime, Pull::Loaded]),
             disk: random.once_in(6),
             schedule: random.small(3),
+            rerun: random.once_in(3),
         }
     }
 

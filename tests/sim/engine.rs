@@ -29,8 +29,8 @@ pub struct Engine {
     pub stream: Option<Stream>,
     /// The last run of each container.
     pub runs: BTreeMap<ContainerId, Run>,
-    /// When a container of a workload began to run last, by workload: when and which.
-    pub last_begun: BTreeMap<Uid, (u64, ContainerId)>,
+    /// Whose container it is or was, of each that ever ran.
+    pub owners: BTreeMap<ContainerId, Uid>,
     /// Calls that reached it, but for looks and listings.
     pub changes: u64,
     pub lists: u64,
@@ -59,15 +59,34 @@ pub struct Run {
     pub began_at: u64,
     /// By a call that somebody still waited for.
     pub wanted: bool,
+    /// It ended well as a job, or a run of this container before this one has proved it.
+    pub proved: bool,
+    /// Somebody froze it for a while, in which it proved nothing.
+    pub frozen: bool,
+    /// Since when it is shown to run.
+    pub shown_at: Option<u64>,
+    /// When its stop was wanted, if it is not shown to run since.
+    pub stop_at: Option<u64>,
     /// Why and when it ended, and with what.
     pub ended: Option<(Cause, u64, i32)>,
 }
 
 impl Run {
-    /// It ran for long enough to have proved itself.
-    pub fn proved_by(&self, now: u64) -> bool {
+    /// People saw this run go on for long enough, before it was stopped.
+    pub fn lasted_in_sight(&self, now: u64) -> bool {
+        let end = self.stop_at.or(self.ended.map(|(_, at, _)| at)).unwrap_or(now);
+        self.shown_at.is_some_and(|shown| end.saturating_sub(shown) >= limits::STABLE_MS)
+    }
+
+    /// This run was long enough for that.
+    fn lasted_by(&self, now: u64) -> bool {
         let end = self.ended.map_or(now, |(_, at, _)| at);
         end.saturating_sub(self.began_at) >= limits::STABLE_MS
+    }
+
+    /// The container has proved itself, by a run that was long enough or ended well.
+    pub fn proved_by(&self, now: u64) -> bool {
+        self.proved || self.lasted_by(now)
     }
 }
 
@@ -80,7 +99,7 @@ impl Engine {
             up: true,
             stream: None,
             runs: BTreeMap::new(),
-            last_begun: BTreeMap::new(),
+            owners: BTreeMap::new(),
             changes: 0,
             lists: 0,
             left_out: BTreeSet::new(),
@@ -113,6 +132,9 @@ impl World {
                 self.after(soon, Happening::Call(Call { op, waits, instead: Some(kind) }));
             }
             Some(Way::NotDone(kind)) => {
+                if let (Op::Start(target, _), FaultKind::NoNetwork) = (&op, kind) {
+                    self.engine.netless.insert(target.clone());
+                }
                 self.hears(life, soon, Event::StepDone(id, Err(mishap(kind))));
             }
             Some(Way::Later(kind, ms)) => {
@@ -235,10 +257,20 @@ impl World {
         }
         let Some(made) = self.engine.model.find(id.as_str()) else { return Ok(()) };
         let (number, owner, image) = (made.runs, made.owner().cloned(), made.image.clone());
-        let run = Run { number, began_at: self.now, wanted, ended: None };
+        let proved = self.engine.runs.get(id).is_some_and(|run| run.proved_by(self.now));
+        let run = Run {
+            number,
+            began_at: self.now,
+            wanted,
+            proved,
+            frozen: false,
+            shown_at: None,
+            stop_at: None,
+            ended: None,
+        };
         self.engine.runs.insert(id.clone(), run);
         if let Some(uid) = owner {
-            self.engine.last_begun.insert(uid, (self.now, id.clone()));
+            self.engine.owners.insert(id.clone(), uid);
         }
         self.check_twins(id);
         let policy = self.policy_of(id);
@@ -263,6 +295,7 @@ impl World {
 
     /// A run ends, if it has not ended yet.
     pub fn end_run(&mut self, id: &ContainerId, number: u32, code: i32, cause: Cause) {
+        let is_job = self.policy_of(id) != Some(RestartPolicy::Always);
         let Some(run) = self.engine.runs.get_mut(id).filter(|run| run.number == number) else {
             return;
         };
@@ -270,6 +303,7 @@ impl World {
             return;
         }
         run.ended = Some((cause, self.now, code));
+        run.proved |= is_job && code == 0;
         self.note(|| format!("process of {id} ends with {code}: {cause:?}"));
         self.engine.model.exit(id.as_str(), code);
         if self.engine.up {

@@ -9,6 +9,7 @@ use super::acts::Policy::*;
 use super::acts::Pull::*;
 use super::acts::Verb::*;
 use super::acts::Way::*;
+use super::acts::Writing::*;
 use super::acts::{Act, Failing, PLAIN, Personality, Script, Wish, Word};
 use super::run;
 use bargee::domain::fault::FaultKind;
@@ -183,4 +184,58 @@ fn what_is_asked_for_while_the_stream_is_down_is_done() {
         (0, StreamEnds),
     ];
     check_script(&Script { seed: 595, engine: Docker, pace_ms: 1_000, acts });
+}
+
+/// A removal that was asked for again while the row was on its way out of the store never ended.
+#[test]
+fn a_removal_that_comes_too_late_ends() {
+    check(
+        5_000_619,
+        Docker,
+        vec![
+            (0, Apply(vec![Wish { key: 3, image: Refused, ..PLAIN }], false, true)),
+            (0, Stall(5_126)),
+            (17, Apply(vec![Wish { key: 1, ..PLAIN }], false, false)),
+            (0, Verb(3, Remove)),
+            (0, Apply(vec![Wish { key: 1, disk: true, ..PLAIN }], false, false)),
+            (0, Verb(3, Remove)),
+        ],
+    );
+}
+
+/// A longer quiesce, asked for while a shorter one was being written, was taken out of the store by
+/// the end of that one: the next agent did not hold.
+#[test]
+fn a_quiesce_outlives_the_end_of_a_shorter_one() {
+    check(
+        10_000_577,
+        Docker,
+        vec![
+            (0, Stall(39_637)),
+            (2_447, Quiesce(3_950)),
+            (0, Quiesce(56_732)),
+            (34_495, Commit(0, Unknown)),
+            (7_535, NoDirectory),
+            (0, Drain(10)),
+            (10, Mishap(Word::Signal, 0, Later(FaultKind::Timeout, 28))),
+            (0, Apply(vec![Wish { key: 1, ..PLAIN }], false, true)),
+        ],
+    );
+}
+
+/// What is left alone as stuck runs once more after a reboot; where that start failed, it was shown
+/// to be tried again, and never was.
+#[test]
+fn the_one_more_run_after_a_reboot_is_tried_again() {
+    let doomed = Wish { key: 0, image: Crash, hold: true, hasty: true, ..PLAIN };
+    check(
+        1,
+        Docker,
+        vec![
+            (10, Apply(vec![doomed], false, false)),
+            (60_000, PowerCut(false, 3_000, 5_000)),
+            (0, Mishap(Word::Begin, 0, NotDone(FaultKind::Trouble))),
+            (8_838, Replay),
+        ],
+    );
 }

@@ -9,6 +9,7 @@ use bargee::domain::fault::FaultKind;
 use bargee::domain::names::{ContainerId, InstanceName, Source, StoreId, Uid};
 use bargee::domain::observed::Phase;
 use bargee::domain::record::Desired;
+use bargee::domain::time::Span;
 
 use super::acts::{Act, Failing, Hand, Verb};
 use super::memory_engine::Made;
@@ -40,6 +41,8 @@ impl World {
                 }
             }
             Act::Confirm => self.ask(Request::Confirm),
+            Act::Quiesce(ms) => self.ask(Request::Quiesce(Span(*ms))),
+            Act::Resume => self.ask(Request::Resume),
             Act::Files(files) => self.set_directory(wishes::directory(files)),
             Act::NoDirectory => self.set_directory(Found::Missing),
             Act::Exit(n, code) => {
@@ -107,6 +110,10 @@ impl World {
             Act::Fuse(left, side, later) => self.faults.fuse = Some((*left, *side, *later)),
             Act::Stop(later) => {
                 self.stop_agent();
+                self.after(*later, Happening::AgentStarts);
+            }
+            Act::Drain(later) => {
+                self.drain_agent();
                 self.after(*later, Happening::AgentStarts);
             }
             Act::PowerCut(durable, agent, engine) => self.cut_power(*durable, *agent, *engine),
@@ -221,6 +228,9 @@ impl World {
                 let from = if hand == Hand::Freezes { Phase::Running } else { Phase::Paused };
                 if let Some(id) = self.nth(n, |made| made.phase == from) {
                     self.engine.model.freeze(id.as_str(), hand == Hand::Freezes);
+                    if let Some(run) = self.engine.runs.get_mut(&id) {
+                        run.frozen = true;
+                    }
                 }
             }
             Hand::Twins | Hand::Copies | Hand::Strange => self.double(hand, n),
@@ -239,6 +249,8 @@ impl World {
         match hand {
             Hand::Twins => tags.instance = InstanceName::new(name.as_str()),
             Hand::Strange => {
+                // Nobody looks at a network again that was in use.
+                self.checkers.network_left = true;
                 tags.instance = InstanceName::new(name.as_str());
                 tags.store = StoreId::new("fedcba9876543210");
                 tags.uid = Uid::new("somebody-else's");
@@ -254,7 +266,7 @@ impl World {
     // --- the device ----------------------------------------------------------------------------
 
     /// Nothing runs, and what was under way is not done any more.
-    fn cut_power(&mut self, durable: bool, agent: u64, engine: u64) {
+    pub fn cut_power(&mut self, durable: bool, agent: u64, engine: u64) {
         self.kill_agent(durable);
         self.take_back(|_| true);
         self.engine.up = false;
@@ -262,6 +274,7 @@ impl World {
         self.end_all_runs(255, Cause::Reboot);
         self.store.stalled_until = 0;
         self.boots += 1;
+        self.checkers.held.rebooted();
         self.booted_at = i64::try_from(self.now).expect("no world is that old");
         self.now += 1;
         self.after(agent, Happening::AgentStarts);

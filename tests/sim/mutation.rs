@@ -19,6 +19,7 @@ use super::shrink;
 pub struct Mutation {
     breach: Breach,
     last: u64,
+    drains: u64,
 }
 
 /// What is broken.
@@ -32,6 +33,16 @@ pub enum Breach {
     GivesUp,
     /// The old container of an update goes before the new one is made.
     RemovesFirst,
+    /// The old container of an update goes once the new one has been seen.
+    RemovesSoon,
+    /// Something is started right after reconciling is said to be held.
+    HoldsNothing,
+    /// What ended well is not started again.
+    RerunsNothing,
+    /// Something is started once all was stopped for a drain.
+    StartsDrained,
+    /// A drain counts.
+    CountsDrained,
     /// Removals are answered and not done.
     ForgetsRemovals,
     /// Creates do not wait for their intent.
@@ -64,14 +75,16 @@ pub enum Breach {
 
 impl Mutation {
     pub fn new(breach: Breach) -> Self {
-        Self { breach, last: 1_000_000_000 }
+        Self { breach, last: 1_000_000_000, drains: 0 }
     }
 
     /// What comes of these effects.
     pub fn bend(&mut self, effects: Vec<Effect>, engine: &MemoryEngine) -> Vec<Effect> {
         let answers = effects.iter().any(|effect| matches!(effect, Effect::Answer(..)));
         if self.breach == Breach::ShowsTooLate && answers {
-            let hides = |effect: &Effect| matches!(effect, Effect::Publish(_, Some(_)));
+            let hides = |effect: &Effect| {
+                matches!(effect, Effect::Publish(_, Some(_)) | Effect::Transition(_))
+            };
             return effects.into_iter().filter(|effect| !hides(effect)).collect();
         }
         let mut bent = Vec::new();
@@ -113,6 +126,20 @@ impl Mutation {
                 let id = CommitId(self.last);
                 bent.push(Effect::Persist(Commit { id, declares: false, writes: Vec::new() }));
             }
+            (Breach::HoldsNothing, Effect::Answer(_, Answer::Done(text)))
+                if text.contains("is held") =>
+            {
+                let any = engine.all().find(|made| is_ours(made));
+                let op = any.map(|made| Op::Start(made.id.clone(), None));
+                bent.push(effect);
+                return bent.extend(op.map(|op| self.extra(op)));
+            }
+            (Breach::StartsDrained, Effect::Drained) => {
+                let any = engine.all().find(|made| is_ours(made));
+                let op = any.map(|made| Op::Start(made.id.clone(), None));
+                bent.extend(op.map(|op| self.extra(op)));
+            }
+            (Breach::CountsDrained, Effect::Drained) => self.drains += 1,
             (_, Effect::Run(step)) => return self.bend_step(step, engine, bent),
             (_, Effect::Publish(_, Some(view))) => return self.bend_view(view, bent),
             _ => {}
@@ -125,6 +152,11 @@ impl Mutation {
         let find = |id: &ContainerId| engine.find(id.as_str());
         match (self.breach, &step.op) {
             (Breach::GivesUp, Op::Start(id, _)) if find(id).is_some_and(|m| m.runs > 0) => return,
+            (Breach::RerunsNothing, Op::Start(id, _))
+                if find(id).is_some_and(|made| made.runs > 0 && made.exit_code == 0) =>
+            {
+                return;
+            }
             (Breach::SkipsIntents, Op::Create(_)) => {
                 return bent.push(Effect::Run(Step { after: None, ..step }));
             }
@@ -139,6 +171,13 @@ impl Mutation {
                 let uid = new.labels.get("bargee.uid").map(String::as_str);
                 let old = engine.all().find(|m| m.owner().map(|uid| uid.as_str()) == uid);
                 bent.extend(old.map(|old| self.extra(Op::Remove(old.id.to_string()))));
+            }
+            (Breach::RemovesSoon, Op::Inspect(target)) => {
+                let owner = engine.find(target).filter(|m| m.is_live()).and_then(|m| m.owner());
+                let siblings = engine.all().filter(|m| owner.is_some() && m.owner() == owner);
+                for sibling in siblings.filter(|made| !made.is_live()) {
+                    bent.push(self.extra(Op::Remove(sibling.id.to_string())));
+                }
             }
             (Breach::IsCareless, Op::Signal(..)) => {
                 let foreign = engine.all().find(|made| !is_ours(made) && !made.is_misnamed());
@@ -155,6 +194,7 @@ impl Mutation {
         let stopped = view.state == State::StoppedOk;
         let again = view.container.clone().filter(|_| stopped);
         match self.breach {
+            Breach::CountsDrained => view.restart_count += self.drains,
             Breach::CountsTwice => view.restart_count *= 2,
             Breach::ShowsTooMuch => {
                 self.last += 1;
@@ -211,6 +251,11 @@ bites! {
     a_start_against_the_desired_state_is_seen: StartsStopped, "desired";
     a_workload_that_is_given_up_is_seen: GivesUp, "converge";
     a_working_container_that_goes_first_is_seen: RemovesFirst, "working";
+    a_working_container_that_goes_too_soon_is_seen: RemovesSoon, "working";
+    what_is_done_while_all_is_held_is_seen: HoldsNothing, "held";
+    a_start_in_a_drain_is_seen: StartsDrained, "drain";
+    a_drain_that_counts_is_seen: CountsDrained, "drain";
+    a_job_that_a_boot_forgets_is_seen: RerunsNothing, "boot";
     what_is_left_behind_is_seen: ForgetsRemovals, "leftovers";
     a_step_without_an_intent_is_seen: SkipsIntents, "intents";
     what_is_done_to_others_is_seen: IsCareless, "careless";

@@ -18,8 +18,9 @@ use super::wishes;
 use super::world::{Cause, World};
 
 /// Within this time after the last fault everything is as it was declared. The longest wait is that
-/// of the backoff, 300 s, and being stuck lasts 10 minutes.
-const CONVERGES_MS: u64 = 40 * 60_000;
+/// of an update that failed, an hour; that of the backoff is 300 s, and being stuck lasts 10
+/// minutes.
+const CONVERGES_MS: u64 = 100 * 60_000;
 /// How long an unchanged world is watched.
 const IDLE_MS: u64 = 10 * 60_000;
 /// Longer than any backoff.
@@ -64,7 +65,16 @@ fn live(world: &mut World, script: &Script) {
     world.pass(CONVERGES_MS);
     world.nudge_stream();
     world.pass(60_000);
-    let ends: [fn(&mut World); 4] = [come_to_rest, stay_idle, count_restarts, remove_all];
+    let ends: [fn(&mut World); 8] = [
+        come_to_rest,
+        stay_idle,
+        World::drain_once,
+        come_to_rest,
+        World::reboot_once,
+        come_to_rest,
+        count_restarts,
+        remove_all,
+    ];
     for end in ends {
         if world.violation.is_none() {
             end(world);

@@ -63,7 +63,7 @@ impl Shrinking<'_> {
 
     /// Says no more of what is declared than it takes.
     fn plainer_wishes(&mut self, script: &mut Script, n: usize) {
-        let plainer: [fn(&mut Wish); 8] = [
+        let plainer: [fn(&mut Wish); 9] = [
             |wish| wish.version = PLAIN.version,
             |wish| wish.policy = PLAIN.policy,
             |wish| wish.hold = PLAIN.hold,
@@ -72,6 +72,7 @@ impl Shrinking<'_> {
             |wish| wish.pull = PLAIN.pull,
             |wish| wish.disk = PLAIN.disk,
             |wish| wish.schedule = PLAIN.schedule,
+            |wish| wish.rerun = PLAIN.rerun,
         ];
         for change in plainer {
             let mut smaller = script.clone();

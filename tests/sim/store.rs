@@ -184,6 +184,15 @@ impl Store {
         Ok(())
     }
 
+    /// A row tells of this instance.
+    pub fn is_known(&self, name: &str) -> bool {
+        self.kept.rows.values().any(|row| {
+            let previous = row.previous.as_ref().map(|previous| &previous.instance);
+            let mut known = row.current.iter().chain(&row.next).chain(previous);
+            known.any(|instance| instance.name.as_str() == name)
+        })
+    }
+
     /// There is an entry that lets the engine be asked to create this instance.
     pub fn intends_create(&self, name: &str) -> bool {
         self.kept.entries.values().any(|entry| match &entry.intent {

@@ -45,6 +45,9 @@ pub fn declare(wish: &Wish) -> Arc<Declared> {
             read_only: false,
         });
     }
+    if wish.rerun {
+        spec.rerun = declared::Rerun::Boot;
+    }
     spec.schedule = u32::from(wish.schedule);
     let labels = BTreeMap::from([("label".to_owned(), wish.label.to_string())]);
     Arc::new(Declared { key: key(wish.key), labels, spec, manifest: "{}".into() })
@@ -64,12 +67,14 @@ pub fn directory(files: &[(u8, File)]) -> Found {
 
 // --- images ------------------------------------------------------------------------------------
 
-const WORDS: [(Image, &str); 10] = [
+const WORDS: [(Image, &str); 12] = [
     (Image::App, "app"),
     (Image::Far, "far.example/app"),
     (Image::Job, "job"),
     (Image::Crash, "crash"),
     (Image::Snap, "snap"),
+    (Image::Brief, "brief"),
+    (Image::Fading, "fading"),
     (Image::Slow, "slow"),
     (Image::Stubborn, "stubborn"),
     (Image::Refused, "refused"),
@@ -122,6 +127,8 @@ pub fn lasts_ms(image: &str, over: bool, policy: Option<RestartPolicy>) -> Optio
         Image::Job => Some((2_500, 0)),
         Image::Crash if !over => Some((700, 1)),
         Image::Snap if !over => Some((0, 1)),
+        Image::Brief if !over => Some((3_000, 1)),
+        Image::Fading if !over => Some((29_000, 1)),
         _ => None,
     }
 }

@@ -244,7 +244,12 @@ impl Machine {
             }
             None => (String::new(), 0, 0),
         };
-        self.open_task(verb, (uid, key, failures, count))
+        let task = self.open_task(verb, (uid, key, failures, count));
+        if !self.workloads.contains_key(uid) {
+            // It was removed while this was being written: nobody else ends the task.
+            self.end_tasks_of_removed(uid);
+        }
+        task
     }
 
     // --- the commit ----------------------------------------------------------------------------

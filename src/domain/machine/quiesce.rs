@@ -67,6 +67,7 @@ impl Machine {
         self.persist(Purpose::Quiesce(ask, None), false, vec![Write::Quiesce(None)]);
     }
 
+    /// The store is to write one yet, or the end of one, and has the last word then.
     fn quiesce_is_coming(&self) -> bool {
         let mut purposes = self.store_state.commits.values();
         purposes.any(|purpose| matches!(purpose, Purpose::Quiesce(..)))
@@ -79,7 +80,7 @@ impl Machine {
         quiesce: Option<Quiesce>,
         result: Result<(), String>,
     ) {
-        if result.is_err() || self.drain.is_some() {
+        if (result.is_err() || self.drain.is_some()) && !self.quiesce_is_coming() {
             // It may have been written all the same. An agent that ends stops its workloads for the
             // next one to start, so that one must not be held.
             let meant = self.quiesced.clone().filter(|_| quiesce.is_some());
@@ -149,8 +150,11 @@ impl Machine {
     /// Whether its time is over.
     pub(super) fn check_quiesce(&mut self) {
         if self.quiesced.as_ref().is_some_and(|quiesced| quiesced.is_over(self.context())) {
-            // One whose time is over holds nothing, so that nothing depends on this.
-            self.persist(Purpose::Settled, false, vec![Write::Quiesce(None)]);
+            // One whose time is over holds nothing, so that nothing depends on this; but it must
+            // not take away a longer one that is being written.
+            if !self.quiesce_is_coming() {
+                self.persist(Purpose::Settled, false, vec![Write::Quiesce(None)]);
+            }
             self.end_quiesce("its time is over");
         }
     }

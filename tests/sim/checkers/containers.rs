@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use bargee::domain::effect::{Op, StepId};
+use bargee::domain::effect::{Effect, Op, Step, StepId};
 use bargee::domain::intent::Entry;
 use bargee::domain::names::ContainerId;
 use bargee::domain::observed::Phase;
 use bargee::domain::record::Desired;
+use bargee::domain::view::State;
 
 use crate::agent::STORE;
 use crate::memory_engine::Made;
@@ -64,11 +65,10 @@ impl World {
     }
 
     /// A removal is wanted of a container that has proved itself, and that stopped only because the
-    /// agent stopped it or still runs, while nothing has run in its place. A container that lost
-    /// its network can only be made anew.
+    /// agent stopped it or still runs, while nothing that ran in its place has proved itself. A
+    /// container that lost its network can only be made anew.
     ///
-    /// Where updates are on probation, what has run in its place has to have proved itself too: the
-    /// place to ask for that is `Run::proved_by` of the successor.
+    /// Of two that run, one of them by a hand, either may go.
     pub fn check_replaced(&self, target: &str) -> Found {
         let made = self.engine.model.find(target).filter(|made| is_ours(made))?;
         let uid = made.owner()?;
@@ -81,19 +81,48 @@ impl World {
             None => made.phase != Phase::Paused,
             Some((cause, ..)) => cause == Cause::Signal && !self.engine.netless.contains(&made.id),
         };
-        let (last_at, last) = self.engine.last_begun.get(uid)?;
-        let later = *last != made.id && *last_at >= run.began_at;
+        let proved = self.engine.runs.iter().any(|(id, other)| {
+            let is_later = *id != made.id && other.began_at >= run.began_at;
+            is_later && self.engine.owners.get(id) == Some(uid) && other.proved_by(self.now)
+        });
         let twin = |other: &Made| other.owner() == Some(uid) && other.id != made.id;
-        let replaced = later || self.engine.model.all().any(|m| twin(m) && m.is_live());
+        let by_hand = |m: &Made| self.engine.runs.get(&m.id).is_none_or(|run| !run.wanted);
+        let replaced =
+            proved || self.engine.model.all().any(|m| twin(m) && m.is_live() && by_hand(m));
         // What a listing left out may have got a twin, of which the other one was kept.
         // And what no row came to know before its agent died goes, whatever it did meanwhile.
         let replays = &self.agent.as_ref()?.replays;
         let is_replayed = replays.iter().any(|instance| instance.as_str() == made.name);
         let was_hidden = is_replayed || self.engine.ever_left_out.contains(&made.id);
-        if was_hidden || !works || !run.wanted || !run.proved_by(self.now) || replaced {
+        if was_hidden
+            || !works
+            || run.frozen
+            || !run.wanted
+            || !run.lasted_in_sight(self.now)
+            || replaced
+        {
             return None;
         }
-        Some(("working", format!("{} works, and is removed for nothing that ran", made.name)))
+        Some(("working", format!("{} works, and is removed for nothing that works", made.name)))
+    }
+
+    /// Keeps in mind when a run is shown, and when its end was wanted.
+    pub fn note_run(&mut self, effect: &Effect) {
+        match effect {
+            Effect::Publish(_, Some(view)) if view.state == State::RunningOk => {
+                let run = view.container.as_ref().and_then(|id| self.engine.runs.get_mut(id));
+                if let Some(run) = run.filter(|run| run.ended.is_none()) {
+                    run.shown_at.get_or_insert(self.now);
+                    run.stop_at = None;
+                }
+            }
+            Effect::Run(Step { op: Op::Signal(id, _), .. }) => {
+                if let Some(run) = self.engine.runs.get_mut(id) {
+                    run.stop_at.get_or_insert(self.now);
+                }
+            }
+            _ => {}
+        }
     }
 
     /// People are shown an entry about this instance: it was durable. A drop by an operator whose

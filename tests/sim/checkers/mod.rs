@@ -12,7 +12,10 @@ use bargee::domain::view::View;
 
 mod asks;
 pub mod containers;
+mod drained;
+mod held;
 mod promises;
+mod rebooted;
 pub mod rest;
 mod shown;
 
@@ -38,6 +41,7 @@ pub struct Checkers {
     asks: asks::Asks,
     pub promises: promises::Promises,
     shown: shown::Shown,
+    pub held: held::Held,
     /// Commits and steps since this was last set to zero.
     pub commits: u64,
     pub steps: u64,
@@ -47,8 +51,15 @@ pub struct Checkers {
 }
 
 impl Checkers {
-    pub fn asked(&mut self, ask: AskId, request: &Request, views: &BTreeMap<Uid, Arc<View>>) {
+    pub fn asked(
+        &mut self,
+        ask: AskId,
+        request: &Request,
+        views: &BTreeMap<Uid, Arc<View>>,
+        now: u64,
+    ) {
         self.asks.asked(ask);
+        self.held.asked(ask, request, now);
         self.promises.asked(ask, request, views);
     }
 
@@ -56,6 +67,7 @@ impl Checkers {
         self.asks.died();
         self.promises.died();
         self.shown.died();
+        self.held.died();
     }
 
     pub fn directory_changed(&mut self) {
@@ -66,6 +78,7 @@ impl Checkers {
 impl World {
     /// Something that the machine wants, before it is carried out.
     pub fn check_effect(&mut self, effect: &Effect) {
+        self.note_run(effect);
         let found = match effect {
             Effect::Answer(ask, answer) => self.check_answer(*ask, answer),
             Effect::Publish(uid, view) => self.checkers.shown.published(uid, view.as_deref()),
@@ -94,7 +107,10 @@ impl World {
             }
             _ => None,
         };
-        if let Some((checker, text)) = found {
+        let held = || self.checkers.held.wants(effect, self.now);
+        let drains = self.agent.as_ref().is_some_and(|agent| agent.drains);
+        let in_drain = || if drains { drained::wants(effect) } else { None };
+        if let Some((checker, text)) = found.or_else(held).or_else(in_drain) {
             self.blame(checker, text);
         }
     }
@@ -103,6 +119,7 @@ impl World {
         if let Some(found) = self.checkers.asks.answered(ask) {
             return Some(found);
         }
+        self.checkers.held.answered(ask, answer);
         let views = &self.agent.as_ref()?.views;
         self.checkers.promises.answered(ask, answer, views)
     }

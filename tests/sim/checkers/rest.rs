@@ -52,7 +52,7 @@ impl World {
                 (view.state != State::StoppedOk).then(|| "is stopped and not shown so".to_owned())
             }
             (Desired::Stopped, [one]) => Some(format!("{} lives", one.name)),
-            (Desired::Running, [one]) => unlike_running(view, one),
+            (Desired::Running, [one]) => self.unlike_running(view, one),
             (Desired::Running, []) => self.not_running(view),
         }
     }
@@ -62,8 +62,8 @@ impl World {
         let spec = &view.declared.spec;
         let image = &spec.image;
         if view.state == State::PendingStartingFailed {
-            let wrong = wishes::is_refused(image) || wishes::is_inert(image) || self.was_refused;
-            return (!wrong).then(|| "is given up, and nothing ever refused it".to_owned());
+            return (!self.may_refuse(image))
+                .then(|| "is given up, and nothing ever refused it".to_owned());
         }
         if view.runtime_state == RuntimeState::StuckInRestart {
             let holds = spec.restart.stuck == WhenStuck::Hold;
@@ -84,6 +84,26 @@ impl World {
             _ => false,
         };
         (!may).then(|| format!("does not run under {policy:?}; it ended {ended:?}"))
+    }
+
+    /// Something in this world may have refused it as wrong.
+    fn may_refuse(&self, image: &str) -> bool {
+        wishes::is_refused(image) || wishes::is_inert(image) || self.was_refused
+    }
+
+    /// It runs, but not as it should. An update that failed was tried again since, and what runs
+    /// from now on runs; one that was refused as wrong is left alone.
+    fn unlike_running(&self, view: &View, made: &Made) -> Option<String> {
+        if view.state != State::RunningOk || view.container.as_ref() != Some(&made.id) {
+            return Some(format!("{} runs, and that is not shown", made.name));
+        }
+        let image = &view.declared.spec.image;
+        if *made.image != **image {
+            let failed = view.failed_update.as_ref().is_some_and(|(g, _)| *g == view.generation);
+            let may = failed && self.may_refuse(image);
+            return (!may).then(|| format!("runs {} instead of {image}", made.image));
+        }
+        None
     }
 
     /// What the files say holds, and nothing else is of the directory.
@@ -153,17 +173,4 @@ fn found(checker: &'static str, text: impl Into<String>) -> Violation {
 
 fn lives_for(made: &Made, view: &View) -> bool {
     made.is_live() && is_ours(made) && made.owner() == Some(&view.uid)
-}
-
-/// It runs, but not as it should.
-fn unlike_running(view: &View, made: &Made) -> Option<String> {
-    if view.state != State::RunningOk || view.container.as_ref() != Some(&made.id) {
-        return Some(format!("{} runs, and that is not shown", made.name));
-    }
-    let image = &view.declared.spec.image;
-    if *made.image != **image {
-        let failed = view.failed_update.as_ref().is_some_and(|(g, _)| *g == view.generation);
-        return (!failed).then(|| format!("runs {} instead of {image}", made.image));
-    }
-    None
 }
