@@ -184,3 +184,19 @@ fn what_is_asked_for_while_the_stream_is_down_is_done() {
     ];
     check_script(&Script { seed: 595, engine: Docker, pace_ms: 1_000, acts });
 }
+
+/// What had ended with 0 and was running again counted as done after a reboot, once it was declared
+/// not to be restarted: that it ended with the device was its failure.
+#[test]
+fn what_runs_again_was_not_done_when_the_device_went_down() {
+    check(
+        9_000_118,
+        Docker,
+        vec![
+            (0, Apply(vec![Wish { key: 0, ..PLAIN }], false, false)),
+            (28_720, Exit(5, 0)),
+            (23_863, Apply(vec![Wish { key: 0, policy: Never, ..PLAIN }], false, false)),
+            (0, PowerCut(true, 60_000, 5_000)),
+        ],
+    );
+}
