@@ -14,7 +14,13 @@ impl Workload {
             return;
         }
         record.refusals = 0;
+        let run = record.current.as_ref().and_then(|current| current.run.as_ref());
+        let began = run.map(|run| run.started_at_ns);
         let Some(exit) = &mut record.last_exit else { return };
+        if began.is_some_and(|began| began != exit.started_at_ns) {
+            // It has run again since: how that ended is yet to be seen.
+            return;
+        }
         if exit.code != Some(0) || restart::runs_again(record.declared.spec.restart.policy, exit) {
             return;
         }

@@ -173,6 +173,15 @@ pub struct Reading {
     pub verdict: Option<Verdict>,
 }
 
+/// In what engines differ, as far as decisions go. Until an engine says what it is, it is taken for
+/// a Docker.
+#[derive(Clone, Copy, PartialEq, Eq, Debug, Default)]
+pub struct Capabilities {
+    /// Its containers go on when it ends: an exit that is first seen after it was away is one like
+    /// any other.
+    pub containers_outlive: bool,
+}
+
 /// What the engine told about itself when it was reached.
 #[derive(Clone, PartialEq, Eq, Debug, Default)]
 pub struct EngineInfo {
@@ -182,4 +191,6 @@ pub struct EngineInfo {
     pub version: String,
     /// The API version agreed upon.
     pub api_version: String,
+    /// What it can do that others cannot, and the other way round.
+    pub capabilities: Capabilities,
 }

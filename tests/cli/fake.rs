@@ -82,6 +82,7 @@ impl Fake {
                 name: "docker".into(),
                 version: "20.10.24".into(),
                 api_version: "1.41".into(),
+                ..EngineInfo::default()
             },
             stream_up: true,
             listed: true,

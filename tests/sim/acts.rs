@@ -22,6 +22,7 @@ pub struct Script {
 pub enum Personality {
     Docker,
     LiveRestore,
+    Podman,
 }
 
 /// One thing that happens.

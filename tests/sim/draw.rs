@@ -66,6 +66,14 @@ const IMAGES: [Image; 12] = [
     Image::Ghost,
 ];
 
+const ENGINES: [Personality; 5] = [
+    Personality::Docker,
+    Personality::Docker,
+    Personality::LiveRestore,
+    Personality::Podman,
+    Personality::Podman,
+];
+
 /// A kind of act.
 #[derive(Clone, Copy)]
 enum Kind {
@@ -146,7 +154,7 @@ pub fn script(seed: u64) -> Script {
     }
     drawing.images.extend([Image::App; 3]);
     let random = &mut drawing.random;
-    let engine = random.pick(&[Personality::Docker, Personality::Docker, Personality::LiveRestore]);
+    let engine = random.pick(&ENGINES);
     let pace_ms = random.pick(&[2, 20, 1_000]);
     let count = 20 + random.below(100);
     let acts = (0..count).map(|_| (drawing.wait(), drawing.act())).collect();

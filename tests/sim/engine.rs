@@ -21,6 +21,9 @@ use super::mutation::Mutation;
 use super::wishes;
 use super::world::{Call, Cause, Happening, World};
 
+/// When an engine that says of a container that it is stopping ends it by force.
+const STOPS_WITHIN_MS: u64 = 60_000;
+
 /// The engine, and what is known of its containers beside what it tells.
 pub struct Engine {
     pub model: MemoryEngine,
@@ -318,9 +321,11 @@ impl World {
         let Some(run) = self.engine.runs.get(id).copied() else { return Ok(Outcome::Signalled) };
         let image = self.engine.model.find(id.as_str()).map(|made| made.image.clone());
         self.engine.model.begin_stop(id.as_str());
-        let takes = wishes::obeys_after_ms(image.as_deref().unwrap_or(""), signal);
-        if let Some(ms) = takes {
-            let code = if signal == "SIGKILL" { 137 } else { 143 };
+        let obeys = wishes::obeys_after_ms(image.as_deref().unwrap_or(""), signal);
+        // An engine that speaks of a stop sees it through.
+        let made_to = self.engine.model.ways.tells_stopping.then_some(STOPS_WITHIN_MS);
+        if let Some(ms) = obeys.or(made_to) {
+            let code = if signal == "SIGKILL" || obeys.is_none() { 137 } else { 143 };
             // What an operator asks for ends a process like its own fault.
             let rows = &self.store.kept.rows;
             let recorded = rows

@@ -239,3 +239,19 @@ fn the_one_more_run_after_a_reboot_is_tried_again() {
         ],
     );
 }
+
+/// What had ended with 0 and was running again counted as done after a reboot, once it was declared
+/// not to be restarted: that it ended with the device was its failure.
+#[test]
+fn what_runs_again_was_not_done_when_the_device_went_down() {
+    check(
+        9_000_118,
+        Docker,
+        vec![
+            (0, Apply(vec![Wish { key: 0, ..PLAIN }], false, false)),
+            (28_720, Exit(5, 0)),
+            (23_863, Apply(vec![Wish { key: 0, policy: Never, ..PLAIN }], false, false)),
+            (0, PowerCut(true, 60_000, 5_000)),
+        ],
+    );
+}

@@ -26,7 +26,7 @@ mod world;
 
 use bargee::os::clock;
 
-use acts::Script;
+use acts::{Personality, Script};
 
 /// Steps from fresh seeds when nobody says how many.
 const STEPS: u64 = 1_000_000;
@@ -44,9 +44,22 @@ fn tell(seed: u64, script: &Script, checker: &'static str) -> String {
     )
 }
 
+/// The script of a seed, on the engine that was asked for.
+fn script_of(seed: u64) -> Script {
+    let mut script = draw::script(seed);
+    match std::env::var("BARGEE_SIM_ENGINE").as_deref() {
+        Err(_) => {}
+        Ok("docker") => script.engine = Personality::Docker,
+        Ok("live-restore") => script.engine = Personality::LiveRestore,
+        Ok("podman") => script.engine = Personality::Podman,
+        Ok(other) => panic!("BARGEE_SIM_ENGINE is no engine of this world: {other}"),
+    }
+    script
+}
+
 /// Runs the world of a seed; how many steps that took.
 fn check(seed: u64) -> u64 {
-    let script = draw::script(seed);
+    let script = script_of(seed);
     let outcome = run::run(&script, None, false);
     if let Some(violation) = outcome.violation {
         panic!("seed {seed}:\n{}", tell(seed, &script, violation.checker));
@@ -80,7 +93,7 @@ fn fresh_seeds_end_as_declared() {
 
 /// Only says that something is wrong with a seed, and goes on.
 fn survey(seed: u64) -> u64 {
-    let outcome = run::run(&draw::script(seed), None, false);
+    let outcome = run::run(&script_of(seed), None, false);
     if let Some(violation) = outcome.violation {
         println!("seed {seed}: {violation}");
     }

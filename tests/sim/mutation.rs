@@ -82,6 +82,7 @@ impl Mutation {
     pub fn bend(&mut self, effects: Vec<Effect>, engine: &MemoryEngine) -> Vec<Effect> {
         let answers = effects.iter().any(|effect| matches!(effect, Effect::Answer(..)));
         if self.breach == Breach::ShowsTooLate && answers {
+            // A change of state that is told without its view is another checker's.
             let hides = |effect: &Effect| {
                 matches!(effect, Effect::Publish(_, Some(_)) | Effect::Transition(_))
             };

@@ -9,6 +9,9 @@ use bargee::limits;
 use super::engine::Stream;
 use super::world::{Happening, World};
 
+/// How late events are at most where that is usual.
+const STUTTER_MS: u64 = 400;
+
 impl World {
     /// The watcher tries to open the stream.
     pub fn connect(&mut self, life: u64) {
@@ -21,8 +24,9 @@ impl World {
             return self.after(limits::ENGINE_LOOK_MS, Happening::Connects(life));
         }
         self.engine.stream = Some(Stream { life, deaf: false, last: self.now });
-        let info =
-            EngineInfo { name: self.engine.model.ways.name.to_owned(), ..EngineInfo::default() };
+        let ways = self.engine.model.ways;
+        let (name, capabilities) = (ways.name.to_owned(), ways.capabilities());
+        let info = EngineInfo { name, capabilities, ..EngineInfo::default() };
         self.hears(life, 0, Event::StreamUp(info));
     }
 
@@ -56,7 +60,10 @@ impl World {
     /// What the engine tells is on its way.
     pub fn show_events(&mut self) {
         for event in std::mem::take(&mut self.engine.model.told) {
-            let soon = self.moment() + self.faults.lag_ms;
+            let stutters = self.engine.model.ways.stutters;
+            let lags = if stutters { self.random.below(STUTTER_MS) } else { 0 };
+            let twice = stutters && self.random.once_in(4);
+            let soon = self.moment() + self.faults.lag_ms + lags;
             let (now, faults) = (self.now, &mut self.faults);
             let Some(stream) = self.engine.stream.as_mut().filter(|stream| !stream.deaf) else {
                 continue;
@@ -68,8 +75,8 @@ impl World {
             // They come in order.
             stream.last = stream.last.max(now + soon);
             let (life, at) = (stream.life, stream.last);
-            if faults.doubled > 0 {
-                faults.doubled -= 1;
+            if twice || faults.doubled > 0 {
+                faults.doubled = faults.doubled.saturating_sub(u8::from(!twice));
                 self.at(at, Happening::Shows(life, event.clone()));
             }
             self.at(at, Happening::Shows(life, event));

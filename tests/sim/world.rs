@@ -125,6 +125,7 @@ impl World {
             engine: Engine::new(match script.engine {
                 Personality::Docker => super::memory_engine::Ways::DOCKER,
                 Personality::LiveRestore => super::memory_engine::Ways::DOCKER_LIVE_RESTORE,
+                Personality::Podman => super::memory_engine::Ways::PODMAN,
             }),
             store: Store::new(),
             agent: None,

@@ -17,6 +17,8 @@ impl Machine {
         self.acquaintance.forget();
         self.engine.stream_up = true;
         self.engine.stream_since = self.now.tick;
+        // It was not known yet what kind of engine was away.
+        self.engine.gap &= !info.capabilities.containers_outlive;
         self.engine.info = info;
         // What happened before the stream was open shows in a listing only.
         self.engine.next_list = Some(self.now.tick);
@@ -25,10 +27,11 @@ impl Machine {
 
     pub(super) fn on_stream_down(&mut self, fault: &Fault) {
         let away = matches!(fault.kind, FaultKind::Away | FaultKind::Timeout);
-        // An engine that is away may have ended its containers, whether this agent saw it go or
-        // finds it so. One that only lost the stream answers still, and an exit under it is an
-        // exit: with a stream that comes and goes, a finished job would else run again and again.
-        self.engine.gap |= away;
+        // An engine that is away may have ended its containers, if they end with it, whether this
+        // agent saw it go or finds it so. One that only lost the stream answers still, and an exit
+        // under it is an exit: with a stream that comes and goes, a finished job would else run
+        // again and again.
+        self.engine.gap |= away && !self.engine.info.capabilities.containers_outlive;
         self.engine.stream_up = false;
         // What was asked before shows nothing of what happened with the stream.
         self.engine.listing = None;

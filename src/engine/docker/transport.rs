@@ -11,7 +11,7 @@ use ureq::{Agent, Body};
 use super::version::{ApiVersion, NEWEST_TESTED};
 use super::wire;
 use crate::domain::fault::{Fault, FaultKind};
-use crate::domain::observed::EngineInfo;
+use crate::domain::observed::{Capabilities, EngineInfo};
 use crate::limits;
 use crate::os::unix_http::{self, Failure};
 
@@ -201,6 +201,8 @@ impl Transport {
             name: "docker".into(),
             version: said.version,
             api_version: settled.to_string(),
+            // Nobody asks whether it is set up to let containers outlive it.
+            capabilities: Capabilities { containers_outlive: false },
         })
     }
 

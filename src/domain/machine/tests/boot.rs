@@ -101,3 +101,17 @@ fn b37_waits_are_over_with_a_boot() {
     assert_eq!(world.state("web"), State::RunningOk);
     assert_eq!(world.view("web").restart_count, count + 1, "the crash before the boot");
 }
+
+#[test]
+fn what_ran_again_after_an_exit_with_0_is_no_job_that_is_done() {
+    let mut world = World::new();
+    world.apply(&[&policy("web", RestartPolicy::Always)]);
+    world.pass(40_000);
+    world.exit("web", 0);
+    world.pass(40_000);
+    world.apply(&[&policy("web", RestartPolicy::Never)]);
+    assert_eq!((world.state("web"), world.view("web").restart_count), (State::RunningOk, 1));
+    reboot(&mut world);
+    assert_eq!((world.state("web"), world.view("web").restart_count), (State::RunningOk, 1));
+    assert_eq!(world.view("web").last_error, "");
+}

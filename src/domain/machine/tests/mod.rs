@@ -41,6 +41,8 @@ mod late;
 
 mod many;
 
+mod outlive;
+
 mod probation;
 
 mod pulls;
