@@ -177,7 +177,8 @@ Usage: bargee deploy -f FILE|DIR|- [-f ...] [OPTIONS]
   --start           want those running too that are stopped on purpose
   --wait[=TIME]     wait until all of them have run for 5 s (and are healthy, where
                     a health check is declared), have succeeded, or are stopped on
-                    purpose; give up after TIME (default 60s)
+                    purpose; give up after TIME (default 60s). An update that ends
+                    within 30 s is still taken back after that
 ";
 
 const PS: &str = "\
