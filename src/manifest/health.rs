@@ -66,6 +66,13 @@ fn refuse_rest(members: &Members<'_>, flaws: &mut Flaws) -> bool {
 fn test(field: &Field<'_>, flaws: &mut Flaws) -> Option<Option<Test>> {
     if !matches!(field.node.value, Value::Sequence(_)) {
         let line = field.text(TEST, flaws)?;
+        // A Dockerfile has these words before the line; in a shell each check would fail.
+        let word = line.split_whitespace().next().unwrap_or_default();
+        if matches!(word, "NONE" | "CMD" | "CMD-SHELL") {
+            let wrong = format!("has {word} in a line for the shell; write {TEST}");
+            field.refuse(flaws, wrong);
+            return None;
+        }
         return shell(field, line, flaws).map(Some);
     }
     let (mut words, mut count) = (Vec::new(), 0);

@@ -42,7 +42,6 @@ fn every_form_of_a_test_is_read_and_shown() {
     let off = accepted(&workload("  healthCheck: {test: [NONE]}\n"));
     assert_eq!(off.spec.health_check, Some(HealthCheck::Off));
     // One word is a line for the shell, whatever it is.
-    assert_eq!(check("{test: NONE}").test, Test::Shell("NONE".to_owned()));
 
     assert_eq!(
         rendered("  healthCheck: {test: exit 0}\n"),
@@ -71,6 +70,19 @@ fn what_is_never_restarted_is_not_restarted_for_its_health() {
         "7: spec.healthCheck.onUnhealthy: is restart, and restart.policy is never; use none, or \
          another policy",
     )]);
+}
+
+/// A Dockerfile has these words before the line; in a shell each check would fail.
+#[test]
+fn the_words_of_a_dockerfile_are_no_line_for_the_shell() {
+    for (line, word) in [("NONE", "NONE"), ("CMD wget -q localhost", "CMD")] {
+        let problem = format!(
+            "f.yaml:7: spec.healthCheck.test: has {word} in a line for the shell; write \
+             a command as [CMD, /bin/probe], [CMD-SHELL, \"wget -q localhost\"] or [NONE], or one \
+             line for the shell"
+        );
+        refused(&workload(&format!("  healthCheck: {{test: {line}}}\n")), &[&problem]);
+    }
 }
 
 #[test]
