@@ -126,19 +126,18 @@ impl Workload {
     /// The current container has proved itself: nothing leads back any more.
     pub(super) fn prove(&mut self) {
         let Some(current) = &mut self.record.current else { return };
-        // Where nothing else changes with it, this alone is not worth a write after each start: an
-        // agent that does not know it sees it by how long the container has run.
+        // Written, though it costs a row for each start that lasts: an agent that died would else
+        // take what ended meanwhile for something that never worked, and give it up for an update.
         current.proved = true;
         let is_wanted = current.spec_hash == self.wanted_hash;
         if is_wanted && self.record.failed_update.take().is_some() {
             self.record.error_message.clear();
-            self.dirty = true;
         }
         if let Some(previous) = self.record.previous.take() {
             let seen = self.take_previous_seen();
             self.discard(previous.instance, seen);
-            self.dirty = true;
         }
+        self.dirty = true;
     }
 
     /// The previous container is gone: nothing leads back any more.

@@ -63,10 +63,8 @@ impl Workload {
             return self.mark_stale(Slot::Current);
         }
         self.prove();
-        if self.has_past() {
-            self.record.streak = 0;
-            self.record.error_message = self.present_error().to_owned();
-            self.dirty = true;
-        }
+        self.record.streak = 0;
+        self.record.error_message = self.present_error().to_owned();
+        self.dirty = true;
     }
 }

@@ -7,7 +7,7 @@
 use std::env;
 use std::time::Duration;
 
-use bargee::limits::{FULL_COMPARE_MS, ROW_WRITE_MS};
+use bargee::limits::{FULL_COMPARE_MS, ROW_WRITE_MS, STABLE_MS};
 use bargee::os::clock;
 use serde_json::Value;
 
@@ -50,8 +50,8 @@ fn an_idle_agent_lists_once_a_minute_and_writes_nothing_and_heals_what_is_done_b
     until("all to run", || {
         (agent.status().counts.get("Running") == Some(&WORKLOADS)).then_some(())
     });
-    // What was seen of their starts is written a little later.
-    pause(Duration::from_millis(ROW_WRITE_MS + 2_000));
+    // That each has proved itself is written once, a little later.
+    pause(Duration::from_millis(STABLE_MS + ROW_WRITE_MS + 2_000));
     idle(&agent, &proxy);
     heal(&agent, &proxy);
 }

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use bargee::limits::{ROW_WRITE_MS, STABLE_MS};
+
 use crate::support::device::{Device, services};
 use crate::support::scripted_engine::Route;
 use crate::support::{pause, until};
@@ -54,6 +56,8 @@ fn restart(device: &mut Device) {
 
 /// One list, nothing else, and nothing is written.
 fn full_compare(device: &Device) {
+    // That each has proved itself is written once.
+    pause(Duration::from_millis(STABLE_MS + ROW_WRITE_MS));
     device.engine.forget_requests();
     let before = (device.bytes_written(), device.files());
     until("the full compare", || (device.engine.count(Route::List) > 0).then_some(()));
