@@ -35,9 +35,11 @@ impl World {
             Act::Replay => self.ask(Request::Replay(None)),
             Act::Drop(n) => {
                 let Some(agent) = &self.agent else { return };
-                let seq = agent.entries.keys().nth(usize::from(*n)).copied();
-                if let Some(seq) = seq {
-                    self.ask(Request::DropEntry(seq));
+                let entry = agent.entries.values().nth(usize::from(*n)).cloned();
+                if let Some(entry) = entry {
+                    let name = entry.intent.instance().map(|name| name.as_str().to_owned());
+                    self.checkers.let_go.extend(name);
+                    self.ask(Request::DropEntry(entry.seq));
                 }
             }
             Act::Confirm => self.ask(Request::Confirm),

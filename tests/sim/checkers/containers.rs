@@ -142,6 +142,8 @@ impl World {
                 let may = agent.unrecorded.contains(&id);
                 let name = new.name.as_str();
                 let intended = self.store.intends_create(name) || self.shows_entry_of(name);
+                // An operator may drop an entry while what it tells of is under way.
+                let intended = intended || self.checkers.let_go.contains(name);
                 (!may && !intended)
                     .then(|| ("intents", format!("nothing tells of the create of {}", new.name)))
             }

@@ -1,7 +1,7 @@
 //! What has to hold, judged apart from the machine: by what the engine really has, by what was
 //! acknowledged to people, and by what is published. Nothing here looks into the machine.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 use std::sync::Arc;
 
@@ -48,6 +48,8 @@ pub struct Checkers {
     pub lists: u64,
     /// A network could not be removed, and was left behind.
     pub network_left: bool,
+    /// Instances whose entries an operator dropped.
+    pub let_go: BTreeSet<String>,
 }
 
 impl Checkers {

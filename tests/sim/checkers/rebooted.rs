@@ -55,6 +55,10 @@ impl World {
         all.filter(lasting).collect()
     }
 
+    fn runs_of(&self, container: &ContainerId) -> u32 {
+        self.engine.model.find(container.as_str()).map_or(0, |made| made.runs)
+    }
+
     fn unlike_before(&self, before: &Before) -> Option<String> {
         let Before { uid, container, runs, state, restarts, rerun } = before;
         let view = self.agent.as_ref()?.views.get(uid);
@@ -65,8 +69,11 @@ impl World {
         if !goes_on && shown != Some((*state, *restarts)) {
             return Some(format!("{uid} was {state:?} with {restarts} restarts, is {shown:?}"));
         }
-        let ran = self.engine.model.find(container.as_str()).map_or(0, |made| made.runs);
-        let due = runs + u32::from(again);
+        let (ran, due) = match self.engine.model.find(container.as_str()) {
+            Some(made) => (made.runs, runs + u32::from(again)),
+            // It could not be started, as where its network was gone, and was made anew.
+            None => (self.runs_of(view?.container.as_ref()?), u32::from(again)),
+        };
         (ran != due).then(|| format!("{uid} under {rerun:?} ran {ran} times instead of {due}"))
     }
 }
