@@ -2,7 +2,7 @@
 # Every test, from a clean clone on a bare Debian 12.
 #
 #   scripts/test.sh [--fast|--long]     --fast: without the ARM build and its tests
-#                                       --long: ten million steps of the simulation, not one
+#                                       --long: ten million steps of the simulation, from fresh seeds
 #
 # Installs what is missing, starts the engines it needs and takes them away again, by process id.
 # Ends at the first failing step with a code other than 0.
@@ -15,7 +15,7 @@ FAST=
 case ${1:-} in
     '') ;;
     --fast) FAST=yes ;;
-    --long) export BARGEE_SIM_STEPS=10000000 ;;
+    --long) export BARGEE_SIM_STEPS=10000000 BARGEE_SIM_FRESH=1 ;;
     *) die "usage: scripts/test.sh [--fast|--long]" ;;
 esac
 
