@@ -92,7 +92,8 @@ pub fn header_number(connection: &Connection, pragma: &str) -> rusqlite::Result<
 /// The first thing that SQLite finds wrong with the file; `None`: nothing.
 pub fn integrity_problem(connection: &Connection) -> rusqlite::Result<Option<String>> {
     let found: String = connection.query_row("PRAGMA integrity_check(1)", [], |row| row.get(0))?;
-    Ok((found != "ok").then_some(found))
+    // It is told in one line: in the status and in the log.
+    Ok((found != "ok").then(|| found.replace('\n', ": ")))
 }
 
 /// Whether the file has no table at all, as a file whose making was cut off.
