@@ -182,7 +182,10 @@ impl Scene {
         if found != (desired, state, generation) {
             return Some(format!("it is {found:?}"));
         }
-        if held.len() > 1 {
+        // One that was stopped before it proved itself keeps the container to return to, ended.
+        let stopped = matches!(outcome, Outcome::Stopped(_));
+        let kept = stopped && held.iter().all(|one| !one.is_running());
+        if held.len() > 1 + usize::from(kept) {
             return Some(format!("it has {} containers: {}", held.len(), held_words()));
         }
         match (outcome, held.first()) {
