@@ -129,7 +129,7 @@ pub struct FailedUpdate {
     pub generation: u64,
     /// Why.
     pub cause: String,
-    /// It is tried again by itself; if not, only a newer generation is.
+    /// It is tried again by itself; if not, only by a rebuild or with a newer generation.
     #[serde(default)]
     pub retries: bool,
 }

@@ -3,11 +3,9 @@
 
 use std::cmp::Reverse;
 
-use super::lifecycle::{Context, FlightKind, Slot, Workload};
+use super::lifecycle::{FlightKind, Slot, Workload};
 use super::plan::{Decision, look, plan_discard, stop, stop_previous};
-use super::record::Desired;
-use super::time::{Span, Tick};
-use crate::limits;
+use super::time::Tick;
 
 /// The place of a workload in the order of stops; those of one rank are stopped side by side.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -45,26 +43,4 @@ pub fn has_ended(w: &Workload) -> bool {
     let lives = [Slot::Current, Slot::Next, Slot::Previous].into_iter().any(|s| w.may_live(s));
     // What is on another engine cannot be stopped here.
     !(starts || !w.is_elsewhere() && (lives || w.discards_may_live()))
-}
-
-impl Workload {
-    /// An agent that died, in a drain or amid an update, may have sent a stop or not. What ends
-    /// soon ended by it; what goes on for longer than a stop takes will not, and its end will be
-    /// its own.
-    pub(super) fn doubt_stop(&mut self, context: Context) {
-        let goes_on = self.stop_is_recorded(Slot::Current) && self.may_live(Slot::Current);
-        let is_wanted = self.record.desired == Desired::Running;
-        if !goes_on || !is_wanted || self.stop_deadline.is_some() {
-            self.stop_in_doubt = None;
-            return;
-        }
-        let wait = self.record.declared.spec.stop.grace;
-        let until = context.now.tick + wait + Span(limits::KILL_AGAIN_MS);
-        let until = *self.stop_in_doubt.get_or_insert(until);
-        if until <= context.now.tick {
-            self.stop_in_doubt = None;
-            self.record.own_stop = None;
-            self.dirty = true;
-        }
-    }
 }

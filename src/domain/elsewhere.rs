@@ -43,12 +43,13 @@ impl Workload {
         let since = BootTick { boot: context.boot.clone(), tick: context.now.tick };
         self.record.elsewhere = Some(since);
         self.dirty = true;
-        for slot in [Slot::Current, Slot::Next, Slot::Discard] {
+        for slot in [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard] {
             self.set_seen(slot, Seen::Unknown);
         }
         self.strays.clear();
         self.stop_deadline = None;
         self.discard_deadline = None;
+        self.previous_deadline = None;
         self.retry_at = None;
         self.hold = None;
         self.start_expected = None;

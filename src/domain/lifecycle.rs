@@ -144,6 +144,9 @@ pub struct Workload {
     pub heard: Vec<ContainerId>,
     /// Number of the last event, step begin or step end; a listing sent before is older.
     pub touched: u64,
+    /// No container of it is recorded, and the last listing may be older than what was heard of it:
+    /// what there is of it shows in the next one.
+    pub unlisted: bool,
     /// An exit that is found now happened while the event stream was lost.
     pub gap: bool,
     /// The agent was told to end: every exit that is found from now on is a part of that.
@@ -156,10 +159,9 @@ pub struct Workload {
     pub stop_is_repeated: bool,
     /// The run to which SIGKILL was sent because its stop did not end it.
     pub killed: Option<OwnStop>,
-    /// As `stop_deadline`, for the first of the discards.
     /// A stop of the present run is recorded that nobody wants any more: until then it may end so.
     pub stop_in_doubt: Option<Tick>,
-    /// The same as `stop_deadline` for the first of the discards.
+    /// As `stop_deadline`, for the first of the discards.
     pub discard_deadline: Option<Tick>,
     /// The same for the previous one, which somebody else started.
     pub previous_deadline: Option<Tick>,
@@ -247,6 +249,7 @@ impl Workload {
             stale: [false; 4],
             step: None,
             touched: 0,
+            unlisted: false,
             gap: false,
             ending: false,
             recent_exits: Vec::new(),

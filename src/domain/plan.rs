@@ -84,7 +84,7 @@ pub enum Decision {
 pub fn plan(w: &Workload, s: &Surroundings) -> Decision {
     let now = s.context.now.tick;
     let resting = w.retry_at.is_some_and(|at| at > now);
-    if w.step.is_some() || w.held || !s.engine_ready || resting {
+    if w.step.is_some() || w.held || w.unlisted || !s.engine_ready || resting {
         return Decision::Nothing;
     }
     if w.is_elsewhere() {

@@ -1,7 +1,9 @@
 //! Stops that were sent, and containers that do not end by them.
 
-use super::lifecycle::{Slot, Workload};
-use super::time::Tick;
+use super::lifecycle::{Context, Slot, Workload};
+use super::record::Desired;
+use super::time::{Span, Tick};
+use crate::limits;
 
 impl Workload {
     /// When the stops that are under way are over.
@@ -30,6 +32,26 @@ impl Workload {
             "SIGKILL was sent and it still runs, it is sent again"
         } else {
             "its stop was sent, SIGKILL follows"
+        }
+    }
+
+    /// An agent that died, in a drain or amid an update, may have sent a stop or not. What ends
+    /// soon ended by it; what goes on for longer than a stop takes will not, and its end will be
+    /// its own.
+    pub(super) fn doubt_stop(&mut self, context: Context) {
+        let goes_on = self.stop_is_recorded(Slot::Current) && self.may_live(Slot::Current);
+        let is_wanted = self.record.desired == Desired::Running;
+        if !goes_on || !is_wanted || self.stop_deadline.is_some() {
+            self.stop_in_doubt = None;
+            return;
+        }
+        let wait = self.record.declared.spec.stop.grace;
+        let until = context.now.tick + wait + Span(limits::KILL_AGAIN_MS);
+        let until = *self.stop_in_doubt.get_or_insert(until);
+        if until <= context.now.tick {
+            self.stop_in_doubt = None;
+            self.record.own_stop = None;
+            self.dirty = true;
         }
     }
 }

@@ -10,7 +10,7 @@ use super::acts::Pull::*;
 use super::acts::Verb::*;
 use super::acts::Way::*;
 use super::acts::Writing::*;
-use super::acts::{Act, Failing, PLAIN, Personality, Script, Wish, Word};
+use super::acts::{Act, Failing, File, PLAIN, Personality, Script, Wish, Word};
 use super::run;
 use bargee::domain::fault::FaultKind;
 
@@ -254,4 +254,29 @@ fn what_runs_again_was_not_done_when_the_device_went_down() {
             (0, PowerCut(true, 60_000, 5_000)),
         ],
     );
+}
+
+/// Two containers of a workload that no row told of ran, one of them by hand; the event of that one
+/// came while the first listing was under way, which was then not believed, and a third was started
+/// beside them.
+#[test]
+fn what_no_row_and_no_listing_told_of_is_looked_for_once_more() {
+    let brief = Wish { key: 6, image: Brief, version: 2, hasty: true, schedule: 2, ..PLAIN };
+    let stubborn = Wish { key: 1, image: Stubborn, version: 1, ..PLAIN };
+    let slow = Wish { key: 3, image: Slow, pull: EachTime, ..PLAIN };
+    let acts = vec![
+        (10, Apply(vec![Wish { key: 1, ..PLAIN }], false, true)),
+        (0, Apply(vec![stubborn], false, false)),
+        (0, ShortLists(1)),
+        (1_000, Files(vec![])),
+        (0, StoreFails(Failing::Rows)),
+        (1_000, Stop(10)),
+        (711, Files(vec![(0, File::Holds(vec![brief])), (1, File::Settling)])),
+        (1_000, Apply(vec![slow], false, true)),
+        (708_533, Stuck(1)),
+        (15_107, Commit(0, Unknown)),
+        (0, Stop(10)),
+        (212, Hand(Twins, 7)),
+    ];
+    check_script(&Script { seed: 2_002_303, engine: LiveRestore, pace_ms: 1_000, acts });
 }

@@ -119,6 +119,9 @@ impl Machine {
             lines.clear();
             lines.extend(mine.of(uid));
             let compared = compare(w, &lines, sent_at, gap, context);
+            if w.unlisted {
+                self.engine.next_list = Some(self.now.tick);
+            }
             if compared != Compared::Same {
                 self.due.insert(Turn::of(w));
             }
@@ -267,7 +270,10 @@ fn compare(
         return Compared::Same;
     }
     if w.touched > sent_at || w.step.is_some() {
-        // The listing may be older than what happened since; a look will be younger.
+        // The listing may be older than what happened since; a look will be younger. Where no
+        // container is recorded to look at, only another listing is.
+        let is_made = |instance: &Instance| instance.container.is_some();
+        w.unlisted = w.step.is_none() && !w.record.instances().any(is_made);
         w.gap |= gap;
         for slot in [Slot::Current, Slot::Next, Slot::Previous] {
             if w.step.is_none() && w.instance(slot).is_some() {
@@ -276,7 +282,7 @@ fn compare(
         }
         return Compared::Changed;
     }
-    let mut changed = false;
+    let mut changed = std::mem::take(&mut w.unlisted);
     for slot in [Slot::Current, Slot::Next, Slot::Previous, Slot::Discard] {
         let Some(instance) = w.instance(slot) else { continue };
         let line = lines.iter().copied().find(|line| is_line_of(line, instance));
